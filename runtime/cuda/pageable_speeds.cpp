@@ -75,10 +75,7 @@ class Bench {
 };
 
 Expected<std::unique_ptr<Bench>> Bench::make(int device) {
-  int count = 0;
-  if (auto ok = check(cudaGetDeviceCount(&count), "cudaGetDeviceCount"); !ok) return tl::unexpected(ok.error());
-  if (device < 0 || device >= count)
-    return invalid_input(fmt::format("there is no GPU {}; this host has {}, counted from 0", device, count));
+  if (auto ok = check_device(device); !ok) return tl::unexpected(ok.error());
   std::unique_ptr<Bench> made(new Bench(device));
   auto memory = make_device_memory(device, kLarge);
   if (!memory) return tl::unexpected(memory.error());

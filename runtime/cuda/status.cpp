@@ -66,6 +66,14 @@ Expected<void> check(CUresult status, std::string_view call, std::source_locatio
   return tl::unexpected(failure(call, name_of(status), "the driver refused it", place));
 }
 
+Expected<void> check_device(int device) {
+  int count = 0;
+  return check(cudaGetDeviceCount(&count), "cudaGetDeviceCount").and_then([&]() -> Expected<void> {
+    if (device >= 0 && device < count) return {};
+    return invalid_input(fmt::format("there is no GPU {}; this host has {}, counted from 0", device, count));
+  });
+}
+
 void set_environment() {
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   setenv("CUDA_MODULE_LOADING", "EAGER", 0);

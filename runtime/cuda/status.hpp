@@ -29,6 +29,9 @@ namespace tutti::internal::cuda {
   return status;
 }
 
+/// @errors InvalidInput: the host has no such GPU. Machine: the call failed.
+[[nodiscard]] Expected<void> check_device(int device);
+
 /// A status of the CUDA driver as a value.
 [[nodiscard]] Expected<void> check(CUresult status, std::string_view call,
                                    std::source_location place = std::source_location::current());

@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "model/base/units.hpp"
+#include "runtime/cuda/fused_group.hpp"
 #include "runtime/cuda/handles.hpp"
 #include "runtime/cuda/kernels.hpp"
 #include "runtime/cuda/stencil_kernels.hpp"
@@ -22,16 +21,6 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::size_t kMostStencilRanks = 32;
-
-/// What the host shares with the fused kernels, in pinned memory.
-struct StencilHostWords {
-  alignas(kCacheLine) std::uint64_t stop;
-  alignas(kCacheLine) FusedReport reports[kMostStencilRanks];  ///< [ranks]
-};
-
-struct FreeStencilWords {
-  void operator()(StencilHostWords* words) const { static_cast<void>(cudaFreeHost(words)); }
-};
 
 /// One rank: its slab, and two streams, of which the second sends.
 struct Slab {
@@ -47,25 +36,15 @@ struct Slab {
 };
 
 Expected<void> check_stencil(const StencilSpec& spec) {
-  const auto limits = [](std::string_view what, std::uint64_t value, std::uint64_t least,
-                         std::uint64_t most) -> Expected<void> {
-    if (value >= least && value <= most) return {};
-    return invalid_input(fmt::format("{} {} are not possible; give {} to {}", value, what, least, most));
-  };
   for (const auto& ok :
-       {limits("ranks", spec.gpus.size(), 1, kMostStencilRanks),
-        limits("dimensions", static_cast<std::uint64_t>(std::max(spec.dimensions, 0)), 2, 3),
-        limits("points along an edge", spec.edge, 1, 4096), limits("layers a GPU", spec.layers, 2, 65536),
-        limits("points a GPU", spec.face() * (spec.layers + std::uint64_t{2}), 1, kMostStencilPoints),
-        limits("threads a block", spec.threads, 32, 1024)})
-    if (!ok) return tl::unexpected(ok.error());
-  if (spec.threads % 32 != 0)
-    return invalid_input(fmt::format("{} threads a block are no multiple of 32; give one", spec.threads));
-  int count = 0;
-  if (auto ok = check(cudaGetDeviceCount(&count), "cudaGetDeviceCount"); !ok) return ok;
+       {check_limits("ranks", spec.gpus.size(), 1, kMostStencilRanks),
+        check_limits("dimensions", static_cast<std::uint64_t>(std::max(spec.dimensions, 0)), 2, 3),
+        check_limits("points along an edge", spec.edge, 1, 4096), check_limits("layers a GPU", spec.layers, 2, 65536),
+        check_limits("points a GPU", spec.face() * (spec.layers + std::uint64_t{2}), 1, kMostStencilPoints),
+        check_threads_of_block(spec.threads)})
+    if (!ok) return ok;
   for (const int gpu : spec.gpus)
-    if (gpu < 0 || gpu >= count)
-      return invalid_input(fmt::format("there is no GPU {}; this host has {}, from 0 on", gpu, count));
+    if (auto ok = check_device(gpu); !ok) return ok;
   return {};
 }
 
@@ -89,40 +68,28 @@ Duration median_of(std::vector<Duration> times) {
 
 Duration since(SteadyClock::time_point begin) { return SteadyClock::now() - begin; }
 
-/// Members are freed in reverse: memory last, when the kernels are over.
+/// Members are freed in reverse: the group last, when the kernels are over.
 class CudaStencil final : public Stencil {
  public:
-  explicit CudaStencil(const StencilSpec& spec) : spec_(spec) {}
+  explicit CudaStencil(const StencilSpec& spec) : spec_(spec), group_({spec.limit, spec.last_wait}) {}
   CudaStencil(const CudaStencil&) = delete;  // kernels know its words by their address
   CudaStencil& operator=(const CudaStencil&) = delete;
   ~CudaStencil() override {
-    if (abandoned_) {
+    if (group_.is_abandoned()) {
       abandon();
       return;
     }
-    stop();
+    group_.stop();
     for (const Slab& slab : slabs_)
       for (const Stream* stream : {&slab.main, &slab.sends})
         if (*stream) static_cast<void>(cudaStreamSynchronize(stream->get()));
-    for (const auto& [gpu, peer] : enabled_) {
-      const DeviceGuard guard(gpu);
-      static_cast<void>(cudaDeviceDisablePeerAccess(peer));
-    }
   }
 
   Expected<void> prepare() {
-    void* pinned = nullptr;
-    if (auto ok = check(cudaHostAlloc(&pinned, sizeof(StencilHostWords), cudaHostAllocPortable | cudaHostAllocMapped),
-                        "cudaHostAlloc");
-        !ok)
-      return ok;
-    host_.reset(new (pinned) StencilHostWords{});
+    if (auto ok = group_.prepare(spec_.gpus.size()); !ok) return ok;
     for (const int gpu : spec_.gpus)
       if (auto ok = add_slab(gpu); !ok) return ok;
-    for (const Slab& a : slabs_)
-      for (const Slab& b : slabs_)
-        if (a.gpu != b.gpu)
-          if (auto ok = reach(a.gpu, b.gpu); !ok) return ok;
+    if (auto ok = group_.reach_each_other(spec_.gpus, "where it puts layers"); !ok) return ok;
     for (std::size_t r = 0; r < slabs_.size(); ++r)
       for (std::uint32_t p = 0; p < kStencilPeers; ++p)
         slabs_[r].work.leaving[p] = message_at(neighbour(r, p), 1 - p, 0);
@@ -231,20 +198,6 @@ class CudaStencil final : public Stencil {
     return {};
   }
 
-  Expected<void> reach(int gpu, int peer) {
-    int reaches = 0;
-    if (auto ok = check(cudaDeviceCanAccessPeer(&reaches, gpu, peer), "cudaDeviceCanAccessPeer"); !ok) return ok;
-    if (reaches == 0)
-      return invalid_input(fmt::format(
-          "GPU {} does not reach the memory of GPU {}, where it puts layers; name GPUs with peer access", gpu, peer));
-    const DeviceGuard guard(gpu);
-    const cudaError_t status = answer(cudaDeviceEnablePeerAccess(peer, 0));
-    if (status == cudaErrorPeerAccessAlreadyEnabled) return {};
-    if (auto ok = check(status, "cudaDeviceEnablePeerAccess"); !ok) return ok;
-    enabled_.emplace_back(gpu, peer);
-    return {};
-  }
-
   // ---- parts of an iteration, of one rank or all
 
   Expected<void> launch_part(const Slab& slab, StencilPart part) const {
@@ -344,9 +297,9 @@ class CudaStencil final : public Stencil {
   Expected<void> launch_kernels(std::uint64_t iterations) {
     return each([&](std::size_t r) {
       const Slab& slab = slabs_[r];
-      FusedMemory memory{kFusedRules,  slab.shape,         fused_round_,
-                         iterations,   slab.words,         slab.words + slab.shape.words(),
-                         &host_->stop, &host_->reports[r], {}};
+      FusedMemory memory{kFusedRules,        slab.shape,       fused_round_,
+                         iterations,         slab.words,       slab.words + slab.shape.words(),
+                         group_.stop_word(), group_.report(r), {}};
       for (std::uint32_t p = 0; p < kStencilPeers; ++p) memory.peers[p] = {slabs_[neighbour(r, p)].words, 1 - p};
       StencilWork work = slab.work;
       work.parity = (round_ - fused_round_) & 1;
@@ -361,10 +314,10 @@ class CudaStencil final : public Stencil {
 
   Expected<void> run_by_kernels(std::uint64_t iterations) {
     if (gave_up_) return machine_error("the fused kernels gave up before; make the stencil anew");
-    auto ok = launch_kernels(iterations).and_then([&] { return wait_for_kernels(SteadyClock::now() + spec_.limit); });
+    auto ok = launch_kernels(iterations).and_then([&] { return wait_for_kernels(SteadyClock::now()); });
     if (!ok) {
       gave_up_ = true;
-      stop();
+      group_.stop();
       return ok;
     }
     round_ += iterations;
@@ -372,45 +325,23 @@ class CudaStencil final : public Stencil {
     return {};
   }
 
-  void stop() {
-    if (host_) std::atomic_ref(host_->stop).store(1, std::memory_order_release);
-  }
-
   /// Leaves to running kernels what they use: nothing of it can be freed, and no call may wait for them.
   void abandon() {
-    static_cast<void>(host_.release());
     for (Slab& slab : slabs_) {
       static_cast<void>(slab.main.release()), static_cast<void>(slab.sends.release());
       static_cast<void>(slab.memory.release());
     }
   }
 
-  Expected<void> wait_for_kernels(SteadyClock::time_point limit) {
-    while (true) {
-      const Slab* running = nullptr;
-      for (const Slab& slab : slabs_) {
-        const cudaError_t status = answer(cudaStreamQuery(slab.main.get()));
-        if (status == cudaErrorNotReady)
-          running = &slab;
-        else if (auto ok = check(status, "cudaStreamQuery"); !ok)
-          return ok;
-      }
-      if (running == nullptr) break;
-      const auto now = SteadyClock::now();
-      if (now > limit) stop();
-      if (now > limit + spec_.last_wait) {
-        abandoned_ = true;
-        return machine_error(fmt::format(
-            "the fused kernel of GPU {} is not over within {}, and did not give up in the {} that followed; end this "
-            "program, and see whether the GPU still works",
-            running->gpu, to_string(spec_.limit), to_string(spec_.last_wait)));
-      }
-      std::this_thread::yield();
-    }
-    if (std::ranges::none_of(host_->reports, [](const FusedReport& report) { return report.gave_up != 0; })) return {};
-    return machine_error(
-        fmt::format("the fused kernels are not over within {} and gave up; give fewer iterations or a longer limit",
-                    to_string(spec_.limit)));
+  Expected<void> wait_for_kernels(SteadyClock::time_point begin) {
+    std::vector<FusedGroup::Kernel> kernels;
+    for (const Slab& slab : slabs_) kernels.push_back({slab.gpu, slab.main.get()});
+    return group_.wait(kernels, begin, Duration{0}).and_then([&]() -> Expected<void> {
+      if (!group_.has_given_up()) return {};
+      return machine_error(
+          fmt::format("the fused kernels are not over within {} and gave up; give fewer iterations or a longer limit",
+                      to_string(spec_.limit)));
+    });
   }
 
   // ---- times of the parts
@@ -427,12 +358,11 @@ class CudaStencil final : public Stencil {
   Expected<void> time_kernels(int samples, StencilSteps& steps);
 
   StencilSpec spec_;
-  std::unique_ptr<StencilHostWords, FreeStencilWords> host_;
-  std::vector<std::pair<int, int>> enabled_;  // GPU, and one that it did not reach before
+  FusedGroup group_;
   std::vector<Slab> slabs_;
   std::uint64_t round_ = 0;        // of the field
   std::uint64_t fused_round_ = 0;  // of the words of the fused kernels
-  bool gave_up_ = false, abandoned_ = false;
+  bool gave_up_ = false;
 };
 
 /// @param call  a sample
