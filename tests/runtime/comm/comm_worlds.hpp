@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,8 +17,12 @@ class CommWorld {
  public:
   virtual ~CommWorld() = default;
   [[nodiscard]] virtual int size() const = 0;
-  /// The ranks of this process.
-  [[nodiscard]] virtual std::vector<int> here() const = 0;
+  /// The ranks of this process: all, unless a world says otherwise.
+  [[nodiscard]] virtual std::vector<int> here() const {
+    std::vector<int> ranks(static_cast<std::size_t>(size()));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    return ranks;
+  }
   /// @pre the rank is here
   [[nodiscard]] virtual Communicator& comm(int rank) = 0;
   /// @param which  0 or 1

@@ -29,38 +29,10 @@ int device_count() {
   return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
 }
 
-class GpuWorld final : public CommWorld {
+/// What ranks that have GPUs have in common: streams, pinned memory, and copies of tests.
+class RanksOnGpus : public CommWorld {
  public:
-  GpuWorld(const WorldNeeds& needs, cuda::BufferPlace place)
-      : memory_(needs.ranks, kSoftLanes),
-        reached_(cuda::ReachedMemory::make(memory_.fabric().memory()).value()),
-        gpu_mover_(cuda::make_gpu_mover(device_count()).value()),
-        copies_(cuda::make_comm_stream(0).value()),
-        nic_(memory_.fabric(), place == cuda::BufferPlace::Device ? *gpu_mover_ : host_mover_, needs.network) {
-    for (int rank = 0; rank < needs.ranks; ++rank) {
-      const int device = rank % device_count();
-      staging_.push_back(cuda::make_gpu_buffers(device, cuda::BufferPlace::Pinned));
-      staging_memory_.push_back(staging_.back()->allocate(kStaging).value().data());
-      for (std::size_t i = 0; i < kStreamsOfGpuRank; ++i) streams_.push_back(cuda::make_comm_stream(device).value());
-      comms_.emplace_back(make_soft_transport(memory_.fabric(), rank, cuda::make_gpu_buffers(device, place)), wait_,
-                          needs.patience_of(rank));
-    }
-    thread_.emplace(nic_, clock_);
-  }
-  /// Memory of GPUs is given back when no stream waits for a word any more: the driver waits for all streams then.
-  ~GpuWorld() override {
-    for (Communicator& comm : comms_) comm.abort("the test is over");
-    for (const auto& stream : streams_)
-      static_cast<void>(wait_.until([&] { return stream->is_idle().value_or(true); }, kNever));
-    thread_.reset();
-  }
-
-  int size() const override { return memory_.fabric().ranks(); }
-  std::vector<int> here() const override {
-    std::vector<int> ranks;
-    for (int rank = 0; rank < size(); ++rank) ranks.push_back(rank);
-    return ranks;
-  }
+  int size() const override { return static_cast<int>(comms_.size()); }
   Communicator& comm(int rank) override { return comms_.at(static_cast<std::size_t>(rank)); }
   Stream& stream(int rank, int which) override {
     return *streams_.at(static_cast<std::size_t>(rank) * kStreamsOfGpuRank + static_cast<std::size_t>(which));
@@ -74,27 +46,73 @@ class GpuWorld final : public CommWorld {
     ASSERT_EQ(cudaStreamSynchronize(*copies_->on_device()), cudaSuccess);
   }
 
+ protected:
+  RanksOnGpus() : copies_(cuda::make_comm_stream(0).value()) {}
+
+  void add_rank(int device, std::unique_ptr<Transport> transport, const Patience& patience) {
+    staging_.push_back(cuda::make_gpu_buffers(device, cuda::BufferPlace::Pinned));
+    staging_memory_.push_back(staging_.back()->allocate(kStaging).value().data());
+    for (std::size_t i = 0; i < kStreamsOfGpuRank; ++i) streams_.push_back(cuda::make_comm_stream(device).value());
+    comms_.emplace_back(std::move(transport), wait_, patience);
+  }
+  /// Returns when no stream waits for a word any more.
+  void give_up() {
+    for (Communicator& comm : comms_) comm.abort("the test is over");
+    for (const auto& stream : streams_)
+      static_cast<void>(wait_.until([&] { return stream->is_idle().value_or(true); }, kNever));
+  }
+  /// Ends the ranks and their streams. @pre `give_up`
+  void end() {
+    comms_.clear();
+    streams_.clear();
+  }
+
+  RealClock clock_{WaitKind::Block};
+  RealWait wait_{clock_};
+
+ private:
+  std::mutex mutex_;
+  std::unique_ptr<Stream> copies_;
+  std::vector<std::unique_ptr<SoftMemory>> staging_;
+  std::vector<std::byte*> staging_memory_;
+  std::vector<std::unique_ptr<Stream>> streams_;
+  std::deque<Communicator> comms_;
+};
+
+class GpuWorld final : public RanksOnGpus {
+ public:
+  GpuWorld(const WorldNeeds& needs, cuda::BufferPlace place)
+      : memory_(needs.ranks, kSoftLanes),
+        reached_(cuda::ReachedMemory::make(memory_.fabric().memory()).value()),
+        gpu_mover_(cuda::make_gpu_mover(device_count()).value()),
+        nic_(memory_.fabric(), place == cuda::BufferPlace::Device ? *gpu_mover_ : host_mover_, needs.network) {
+    for (int rank = 0; rank < needs.ranks; ++rank) {
+      const int device = rank % device_count();
+      add_rank(device, make_soft_transport(memory_.fabric(), rank, cuda::make_gpu_buffers(device, place)),
+               needs.patience_of(rank));
+    }
+    thread_.emplace(nic_, clock_);
+  }
+  /// Memory of GPUs is given back when no stream waits for a word any more: the driver waits for all streams then.
+  ~GpuWorld() override {
+    give_up();
+    thread_.reset();
+    end();
+  }
+
  private:
   FabricMemory memory_;
   cuda::ReachedMemory reached_;
   HostMover host_mover_;
   std::unique_ptr<Mover> gpu_mover_;
-  std::mutex mutex_;
-  std::unique_ptr<Stream> copies_;
-  std::vector<std::unique_ptr<SoftMemory>> staging_;
-  std::vector<std::byte*> staging_memory_;
-  RealClock clock_{WaitKind::Block};
-  RealWait wait_{clock_};
   SoftNic nic_;
-  std::vector<std::unique_ptr<Stream>> streams_;
-  std::deque<Communicator> comms_;
   std::optional<ActorThread> thread_;
 };
 
 /// Ranks of this process that NCCL joins, each with a GPU of its own.
-class NcclWorld final : public CommWorld {
+class NcclWorld final : public RanksOnGpus {
  public:
-  NcclWorld(const cuda::Nccl& nccl, const WorldNeeds& needs) : copies_(cuda::make_comm_stream(0).value()) {
+  NcclWorld(const cuda::Nccl& nccl, const WorldNeeds& needs) {
     static std::atomic<int> worlds = 0;
     JoinOptions options;
     options.job = {.name = fmt::format("test-nccl-{}-{}", getpid(), ++worlds), .ranks = needs.ranks, .memory = 1 << 16};
@@ -106,46 +124,10 @@ class NcclWorld final : public CommWorld {
         joined[static_cast<std::size_t>(rank)] = cuda::join_nccl(nccl, mine);
       });
     for (std::thread& host : hosts) host.join();
-    for (int rank = 0; rank < needs.ranks; ++rank) {
-      staging_.push_back(cuda::make_gpu_buffers(rank, cuda::BufferPlace::Pinned));
-      staging_memory_.push_back(staging_.back()->allocate(kStaging).value().data());
-      for (std::size_t i = 0; i < kStreamsOfGpuRank; ++i) streams_.push_back(cuda::make_comm_stream(rank).value());
-      comms_.emplace_back(std::move(joined[static_cast<std::size_t>(rank)].value()), wait_, needs.patience_of(rank));
-    }
+    for (int rank = 0; rank < needs.ranks; ++rank)
+      add_rank(rank, std::move(joined[static_cast<std::size_t>(rank)].value()), needs.patience_of(rank));
   }
-  ~NcclWorld() override {
-    for (Communicator& comm : comms_) comm.abort("the test is over");
-    for (const auto& stream : streams_)
-      static_cast<void>(wait_.until([&] { return stream->is_idle().value_or(true); }, kNever));
-  }
-  int size() const override { return static_cast<int>(comms_.size()); }
-  std::vector<int> here() const override {
-    std::vector<int> ranks;
-    for (int rank = 0; rank < size(); ++rank) ranks.push_back(rank);
-    return ranks;
-  }
-  Communicator& comm(int rank) override { return comms_.at(static_cast<std::size_t>(rank)); }
-  Stream& stream(int rank, int which) override {
-    return *streams_.at(static_cast<std::size_t>(rank) * kStreamsOfGpuRank + static_cast<std::size_t>(which));
-  }
-  HostWait& host() override { return wait_; }
-  std::byte* staging(int rank) override { return staging_memory_.at(static_cast<std::size_t>(rank)); }
-  void copy(std::byte* to, const std::byte* from, std::size_t bytes) override {
-    if (bytes == 0) return;
-    const std::lock_guard lock(mutex_);
-    ASSERT_TRUE(copies_->copy(to, from, bytes).has_value());
-    ASSERT_EQ(cudaStreamSynchronize(*copies_->on_device()), cudaSuccess);
-  }
-
- private:
-  std::mutex mutex_;
-  std::unique_ptr<Stream> copies_;
-  std::vector<std::unique_ptr<SoftMemory>> staging_;
-  std::vector<std::byte*> staging_memory_;
-  RealClock clock_{WaitKind::Block};
-  RealWait wait_{clock_};
-  std::vector<std::unique_ptr<Stream>> streams_;
-  std::deque<Communicator> comms_;
+  ~NcclWorld() override { give_up(); }
 };
 
 CommWorldRow nccl_world(const cuda::Nccl& nccl) {

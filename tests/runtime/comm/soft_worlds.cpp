@@ -20,11 +20,6 @@ class SoftWorld : public CommWorld {
         staging_(static_cast<std::size_t>(needs.ranks), std::vector<std::byte>(kStaging)),
         streams_(static_cast<std::size_t>(needs.ranks) * kStreamsOfRank) {}
   int size() const override { return memory_.fabric().ranks(); }
-  std::vector<int> here() const override {
-    std::vector<int> ranks;
-    for (int rank = 0; rank < size(); ++rank) ranks.push_back(rank);
-    return ranks;
-  }
   Communicator& comm(int rank) override { return comms_.at(static_cast<std::size_t>(rank)); }
   Stream& stream(int rank, int which) override {
     return streams_[static_cast<std::size_t>(rank) * kStreamsOfRank + static_cast<std::size_t>(which)];
