@@ -1,28 +1,24 @@
 #include "runtime/dispatch/job_execution.hpp"
 
 #include <algorithm>
+#include <numeric>
+#include <ranges>
 #include <span>
 #include <utility>
 
 namespace tutti::internal {
 
 std::vector<std::size_t> region_ends(const Task& task, std::span<const std::size_t> first_chunk, bool chained) {
-  std::vector<std::size_t> ends;
-  std::size_t batch = 0;
-  for (const JobStep& step : task.steps) {
-    if (std::holds_alternative<HostStep>(step)) continue;
-    ++batch;
-    for (std::size_t chunk = first_chunk[batch - 1]; chunk < first_chunk[batch]; ++chunk) ends.push_back(chunk + 1);
-  }
+  std::vector<std::size_t> ends(first_chunk.back());
+  std::iota(ends.begin(), ends.end(), std::size_t{1});
   if (!chained) return ends;
-  std::size_t end = ends.size();
-  for (std::size_t step = task.steps.size(); step-- > 0;) {
-    if (std::holds_alternative<HostStep>(task.steps[step])) {
+  std::size_t batch = first_chunk.size() - 1, end = ends.size();
+  for (const JobStep& step : task.steps | std::views::reverse) {
+    if (std::holds_alternative<HostStep>(step)) {
       end = first_chunk[batch];
     } else {
       --batch;
-      std::fill(ends.begin() + static_cast<std::ptrdiff_t>(first_chunk[batch]),
-                ends.begin() + static_cast<std::ptrdiff_t>(first_chunk[batch + 1]), end);
+      std::ranges::fill(std::span(ends).subspan(first_chunk[batch], first_chunk[batch + 1] - first_chunk[batch]), end);
     }
   }
   return ends;

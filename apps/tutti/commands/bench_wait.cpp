@@ -66,7 +66,7 @@ Expected<Sweep> sweep_of(const WaitCommand& options, const Topology& machine) {
 
 Expected<std::vector<Reactions>> measure_all(Baselines& baselines, Sweep& sweep) {
   std::vector<Reactions> all;
-  for (const GateKind gate : {GateKind::MemoryWait, GateKind::PollingKernel}) {
+  for (const GateKind gate : kGatesOfWords) {
     for (const bool beside : {false, true}) {
       const auto probe = baselines.wait_probe(sweep.gpu, gate, beside);
       if (!probe) return tl::unexpected(probe.error());

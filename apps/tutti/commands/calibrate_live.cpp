@@ -34,7 +34,6 @@ namespace {
 constexpr Bytes kGateCopy{4096};
 constexpr Bytes kGateLoad{64LL << 20};  // up; the copies down are an eighth smaller, and so start an eighth later
 constexpr int kGateRuns = 250, kQuickGateRuns = 80;
-constexpr std::array kGatesOfWords{GateKind::MemoryWait, GateKind::PollingKernel};  // streams wait for words there
 constexpr Duration kLongestSleep = std::chrono::microseconds{50}, kSleepStep = std::chrono::nanoseconds{500};
 constexpr int kSimulatedRuns = 3;  // of a machine that does the same each time
 constexpr int kQuickRounds = 3, kQuickCosts = 40;

@@ -110,8 +110,8 @@ Expected<std::vector<PreparedBatch>> prepare_all(Executor& executor, std::span<c
 }
 
 /// `run_armed`, but returns the measured timeline.
-Expected<Timeline> measure_armed(Executor& executor, PreparedBatch& batch) {
-  return run_armed(executor, batch).map([&](const BatchResult&) { return batch.measured(); });
+Expected<Timeline> measure_armed(Executor& executor, PreparedBatch& batch, Duration ahead = {}) {
+  return run_armed(executor, batch, ahead).map([&](const BatchResult&) { return batch.measured(); });
 }
 
 MeasuredBatch measured_batch(const Topology& machine, const Batch& batch, const Timeline& measured) {
@@ -261,10 +261,12 @@ void rest(Executor& executor) {
   executor.clock().wait_until(now + rest_length(now));
 }
 
-Expected<BatchResult> run_armed(Executor& executor, PreparedBatch& batch) {
+Expected<BatchResult> run_armed(Executor& executor, PreparedBatch& batch, Duration ahead) {
   executor.arm(batch);
   rest(executor);
-  return executor.run(batch);
+  return executor.issue(batch, {}, executor.clock().now() + ahead).and_then([&] {
+    return executor.synchronize(batch);
+  });
 }
 
 std::optional<std::vector<double>> steady_rates_of(const Timeline& measured, std::size_t copies, Bytes copy) {
@@ -443,11 +445,7 @@ Expected<GateDelays> measure_gates(Executor& executor, const Planner& planner, B
   const auto as_us = [](Duration duration) { return static_cast<double>(duration.count()) / 1e3; };
   GateDelays delays;
   for (int run = 0; run < runs; ++run) {
-    executor.arm(prepared->batch);
-    rest(executor);
-    const auto measured = executor.issue(prepared->batch, {}, executor.clock().now() + ahead)
-                              .and_then([&] { return executor.synchronize(prepared->batch); })
-                              .map([&](const BatchResult&) { return prepared->batch.measured(); });
+    const auto measured = measure_armed(executor, prepared->batch, ahead);
     if (!measured) return tl::unexpected(measured.error());
     delays.end_us.push_back(as_us(measured->latency));
     for (std::size_t s = 0; s < measured->streams.size(); ++s) {

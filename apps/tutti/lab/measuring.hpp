@@ -18,8 +18,9 @@ namespace tutti::internal {
 /// Lets the machine come to rest for 100 to 120 us.
 void rest(Executor& executor);
 /// Arms a batch, lets the machine come to rest, runs it.
+/// @param ahead  how long before its start the run is given to the backend
 /// @errors as `Executor::issue` and `Executor::synchronize`.
-[[nodiscard]] Expected<BatchResult> run_armed(Executor& executor, PreparedBatch& batch);
+[[nodiscard]] Expected<BatchResult> run_armed(Executor& executor, PreparedBatch& batch, Duration ahead = {});
 
 /// How a machine is measured.
 struct MeasuringOptions {

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <atomic>
 #include <span>
 #include <vector>
@@ -7,6 +8,9 @@
 #include "runtime/core/baselines.hpp"
 
 namespace tutti::internal {
+
+/// The gates with which streams wait for a word of the host.
+inline constexpr std::array kGatesOfWords{GateKind::MemoryWait, GateKind::PollingKernel};
 
 /// What is swept: every sleep with every number of streams, some times.
 struct WaitSweep {
