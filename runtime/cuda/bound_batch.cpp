@@ -48,10 +48,10 @@ std::uint32_t BoundBatch::place_of(int device) {
   return static_cast<std::uint32_t>(devices.size() - 1);
 }
 
-/// A signal for each gate, each lane, each release that a gate notes, the first chunk of each staged copy; two for each
-/// copy by the host.
+/// A signal for each gate, each lane, each start of a GPU, each release that a gate notes, the first chunk of each
+/// staged copy; two for each copy by the host.
 Expected<void> BoundBatch::make_board() {
-  std::size_t signals = list.gates.size() + lanes.size();
+  std::size_t signals = list.gates.size() + lanes.size() + (timed_by_gpus() ? devices.size() : 0);
   for (const Command& command : list.commands) {
     if (command.is_released() && timed_by_gpus()) ++signals;
     if (command.kind == Command::Kind::Staged) ++signals;
@@ -72,6 +72,7 @@ Expected<void> BoundBatch::make_device(BatchDevice& device) {
     auto start = StartSignal::make(backend.bells.at(device.device), stream);
     if (!start) return tl::unexpected(std::move(start.error()));
     device.start = *std::move(start);
+    device.began = board.take<TimerValue>();
   }
   auto made = make_device_signal_board(device.device, lanes.size(), stream);
   if (!made) return tl::unexpected(std::move(made.error()));

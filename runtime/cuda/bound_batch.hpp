@@ -58,6 +58,7 @@ struct BatchDevice {
   int device = 0;
   GpuClock* timer = nullptr;           ///< where gates wait for it
   std::optional<StartSignal> start{};  ///< where gates wait for the timer; the conductor opens it
+  HostSignal<TimerValue> began{};      ///< its timer at the start of a run that follows another one
   DeviceSignalBoard board{};
   std::vector<Signal<Count>> progress{};  ///< [lanes] of lanes that lanes here wait for; set by their streams
   TimerLine line{};                       ///< its timer

@@ -37,9 +37,8 @@ std::uint64_t Doorbell::ring(Signal<TimerValue> target, TimerValue value) {
 TimerValue Doorbell::seen(std::uint64_t ring) const { return HostSignal<TimerValue>(&order(ring).seen).value(); }
 
 Expected<StartSignal> StartSignal::make(Doorbell& bell, cudaStream_t stream) {
-  return make_device_signal_board(bell.device(), 1, stream).and_then([&](DeviceSignalBoard&& board) {
-    return make_signal_board(1).map(
-        [&](SignalBoard&& host_board) { return StartSignal(bell, std::move(board), std::move(host_board)); });
+  return make_device_signal_board(bell.device(), 1, stream).map([&](DeviceSignalBoard&& board) {
+    return StartSignal(bell, std::move(board));
   });
 }
 
@@ -54,8 +53,9 @@ void StartSignal::close_chained() {
   chained_ = true;
 }
 
-cudaError_t StartSignal::start_and_hold(cudaStream_t stream, Duration offset, HostSignal<TimerValue> released) const {
-  launch_chain_gate(stream, start_.on_gpu(), run_ % 2, began_.on_gpu(), static_cast<std::uint64_t>(offset.count()),
+cudaError_t StartSignal::start_and_hold(cudaStream_t stream, Duration offset, HostSignal<TimerValue> began,
+                                        HostSignal<TimerValue> released) const {
+  launch_chain_gate(stream, start_.on_gpu(), run_ % 2, began.on_gpu(), static_cast<std::uint64_t>(offset.count()),
                     released.on_gpu());
   return cudaGetLastError();
 }

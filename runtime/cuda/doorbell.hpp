@@ -57,24 +57,18 @@ class StartSignal {
   /// Closes the gates of the next run, which streams start themselves. @pre the run before is over
   void close_chained();
   /// Starts such a run, where no other stream has yet, and holds the stream as `hold` does.
+  /// @param began  set to the timer at which the run starts, by the stream that starts it
   /// @pre the stream waits for all that the run follows
-  [[nodiscard]] cudaError_t start_and_hold(cudaStream_t stream, Duration offset, HostSignal<TimerValue> released) const;
-  /// Value of the timer at which a stream has started it. @pre it is a run that streams start, and it has ended
-  [[nodiscard]] TimerValue began() const { return began_.value(); }
+  [[nodiscard]] cudaError_t start_and_hold(cudaStream_t stream, Duration offset, HostSignal<TimerValue> began,
+                                           HostSignal<TimerValue> released) const;
 
  private:
-  StartSignal(Doorbell& bell, DeviceSignalBoard board, SignalBoard host_board)
-      : bell_(&bell),
-        board_(std::move(board)),
-        host_board_(std::move(host_board)),
-        start_(board_.take<TimerValue>()),
-        began_(host_board_.take<TimerValue>()) {}
+  StartSignal(Doorbell& bell, DeviceSignalBoard board)
+      : bell_(&bell), board_(std::move(board)), start_(board_.take<TimerValue>()) {}
 
   Doorbell* bell_;
   DeviceSignalBoard board_;
-  SignalBoard host_board_;
-  Signal<TimerValue> start_;      // set by the doorbell's kernel, or by the first stream of a chained run
-  HostSignal<TimerValue> began_;  // set by that stream
+  Signal<TimerValue> start_;  // set by the doorbell's kernel, or by the first stream of a chained run
   std::uint64_t run_ = 0, ring_ = 0;
   bool chained_ = false;
 };

@@ -205,7 +205,8 @@ void Enqueuer::hold_at_gate(std::uint32_t position) {
   if (batch_.follows == nullptr)
     return batch_.note(start->hold(lane.stream, offset, released), "launch_timer_gate", command);
   wait_for_run_before(lane, command);
-  batch_.note(start->start_and_hold(lane.stream, offset, released), "launch_chain_gate", command);
+  batch_.note(start->start_and_hold(lane.stream, offset, batch_.devices[lane.place].began, released),
+              "launch_chain_gate", command);
 }
 
 /// Holds a lane until the run before has ended, in all its lanes. By events: nothing else runs on a GPU then that would
