@@ -5,6 +5,8 @@
 
 #include <unistd.h>
 
+#include "runtime/cuda/comm_stream.hpp"
+
 namespace tutti::internal::cuda {
 namespace {
 
@@ -60,9 +62,9 @@ class GpuBuffers final : public comm::SoftMemory {
 
 class GpuMover final : public comm::Mover {
  public:
-  explicit GpuMover(std::vector<Stream> streams) : streams_(std::move(streams)) {}
+  explicit GpuMover(std::vector<cudaStream_t> streams) : streams_(std::move(streams)) {}
   ~GpuMover() override {
-    for (const Stream& stream : streams_) static_cast<void>(cudaStreamSynchronize(stream.get()));
+    for (const cudaStream_t stream : streams_) static_cast<void>(cudaStreamSynchronize(stream));
     for (const auto& [handle, memory] : opened_) static_cast<void>(cudaIpcCloseMemHandle(memory));
   }
 
@@ -83,8 +85,8 @@ class GpuMover final : public comm::Mover {
     const auto stream = static_cast<std::size_t>(device) < streams_.size() ? static_cast<std::size_t>(device) : 0;
     auto end = take_event(static_cast<int>(stream));
     const bool enqueued =
-        end && answer(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, streams_[stream].get())) == cudaSuccess &&
-        answer(cudaEventRecord(end->get(), streams_[stream].get())) == cudaSuccess;
+        end && answer(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, streams_[stream])) == cudaSuccess &&
+        answer(cudaEventRecord(end->get(), streams_[stream])) == cudaSuccess;
     moves_.emplace(number, Move{static_cast<int>(stream), enqueued ? std::move(*end) : Event{}});
     return number;
   }
@@ -113,7 +115,7 @@ class GpuMover final : public comm::Mover {
     return event;
   }
 
-  std::vector<Stream> streams_;  // [GPUs]
+  std::vector<cudaStream_t> streams_;  // [GPUs]
   std::uint64_t next_ = 0;
   std::map<std::uint64_t, Move> moves_;
   std::map<int, std::vector<Event>> free_events_;
@@ -122,7 +124,7 @@ class GpuMover final : public comm::Mover {
 
 class GpuProxyMemory final : public comm::ProxyMemory {
  public:
-  explicit GpuProxyMemory(Stream stream) : stream_(std::move(stream)) {}
+  explicit GpuProxyMemory(cudaStream_t stream) : stream_(stream) {}
 
   Expected<std::span<std::byte>> allocate(std::size_t bytes) override {
     return make_pinned(bytes).map([&](PinnedBlock&& block) {
@@ -137,14 +139,12 @@ class GpuProxyMemory final : public comm::ProxyMemory {
   bool is_host(const std::byte* memory) const override { return !device_of_memory(memory); }
   Expected<void> copy(std::byte* to, const std::byte* from, std::size_t bytes) override {
     const std::lock_guard lock(mutex_);
-    return check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_.get()), "cudaMemcpyAsync").and_then([&] {
-      return check(cudaStreamSynchronize(stream_.get()), "cudaStreamSynchronize");
-    });
+    return copy_and_wait(to, from, bytes, stream_);
   }
 
  private:
   std::mutex mutex_;
-  Stream stream_;
+  cudaStream_t stream_;
   std::vector<PinnedBlock> pinned_;
   std::vector<ReachedMemory> reached_;
 };
@@ -162,18 +162,18 @@ std::unique_ptr<comm::SoftMemory> make_gpu_buffers(int device, BufferPlace place
 }
 
 Expected<std::unique_ptr<comm::Mover>> make_gpu_mover(int devices) {
-  std::vector<Stream> streams;
+  std::vector<cudaStream_t> streams;
   for (int device = 0; device < devices; ++device) {
-    auto stream = make_stream(device);
+    const auto stream = stream_without_waits(device);
     if (!stream) return tl::unexpected(stream.error());
-    streams.push_back(std::move(*stream));
+    streams.push_back(*stream);
   }
   return std::make_unique<GpuMover>(std::move(streams));
 }
 
 Expected<std::unique_ptr<comm::ProxyMemory>> make_gpu_proxy_memory(int device) {
-  return make_stream(device).map([](Stream&& stream) -> std::unique_ptr<comm::ProxyMemory> {
-    return std::make_unique<GpuProxyMemory>(std::move(stream));
+  return stream_without_waits(device).map([](cudaStream_t stream) -> std::unique_ptr<comm::ProxyMemory> {
+    return std::make_unique<GpuProxyMemory>(stream);
   });
 }
 

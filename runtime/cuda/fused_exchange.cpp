@@ -187,9 +187,7 @@ class Exchange {
         spec_.rounds % 2 == 0 ? spec_.rounds / 2 * (spec_.rounds + 1) : (spec_.rounds + 1) / 2 * spec_.rounds;
     for (const Rank& rank : ranks_) {
       std::vector<std::uint64_t> words(spec_.inner_words + kCounts);
-      if (auto ok =
-              check(cudaMemcpy(words.data(), rank.inner, words.size() * sizeof(std::uint64_t), cudaMemcpyDeviceToHost),
-                    "cudaMemcpy");
+      if (auto ok = copy_and_wait(words.data(), rank.inner, words.size() * sizeof(std::uint64_t), rank.stream.get());
           !ok)
         return ok;
       const auto inner = std::span(words).first(spec_.inner_words);

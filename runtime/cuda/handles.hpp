@@ -72,6 +72,14 @@ using DeviceMemory = std::unique_ptr<std::byte, Destroy<cudaFree>>;
   });
 }
 
+/// Copies, and waits for that. A copy by the default stream would be refused while some thread of the program records a
+/// stream, as `cudaMemcpy` is.
+[[nodiscard]] inline Expected<void> copy_and_wait(void* to, const void* from, std::size_t size, cudaStream_t stream) {
+  return check(cudaMemcpyAsync(to, from, size, cudaMemcpyDefault, stream), "cudaMemcpyAsync").and_then([&] {
+    return check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+  });
+}
+
 /// Difference of two events of one device, which may be negative. CUDA returns milliseconds.
 [[nodiscard]] inline Expected<double> elapsed_ns(const Event& from, const Event& to) {
   float ms = 0;

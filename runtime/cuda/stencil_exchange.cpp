@@ -103,9 +103,8 @@ class CudaStencil final : public Stencil {
       for (std::uint64_t layer = 0; layer < spec_.layers + std::uint64_t{2}; ++layer)
         for (std::uint64_t i = 0; i < face; ++i)
           points[layer * face + i] = stencil_start(seed, (r * spec_.layers + layer + layers - 1) % layers * face + i);
-      if (auto ok = check(cudaMemcpy(slabs_[r].work.fields[round_ & 1], points.data(),
-                                     points.size() * sizeof(std::uint64_t), cudaMemcpyHostToDevice),
-                          "cudaMemcpy");
+      if (auto ok = copy_and_wait(slabs_[r].work.fields[round_ & 1], points.data(),
+                                  points.size() * sizeof(std::uint64_t), slabs_[r].main.get());
           !ok)
         return ok;
     }
@@ -116,9 +115,8 @@ class CudaStencil final : public Stencil {
     const std::uint64_t face = spec_.face(), points = spec_.layers * face;
     std::vector<std::uint64_t> field(points * slabs_.size());
     for (std::size_t r = 0; r < slabs_.size(); ++r)
-      if (auto ok = check(cudaMemcpy(field.data() + r * points, slabs_[r].work.fields[round_ & 1] + face,
-                                     points * sizeof(std::uint64_t), cudaMemcpyDeviceToHost),
-                          "cudaMemcpy");
+      if (auto ok = copy_and_wait(field.data() + r * points, slabs_[r].work.fields[round_ & 1] + face,
+                                  points * sizeof(std::uint64_t), slabs_[r].main.get());
           !ok)
         return tl::unexpected(std::move(ok.error()));
     return field;

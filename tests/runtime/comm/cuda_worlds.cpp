@@ -1,5 +1,6 @@
 // The worlds of GPUs: streams are cudaStreams, words lie in pinned memory, and a soft NIC moves the bytes. The same
 // program runs on GPUs, and on GPUs that are executed on the host.
+#include <array>
 #include <atomic>
 #include <deque>
 #include <mutex>
@@ -171,6 +172,31 @@ int main(int argc, char** argv) {
 
 TEST(CommGpu, IsThere) {
   if (tutti::internal::comm::test::device_count() == 0) GTEST_SKIP() << "skipped: no device";
+}
+
+// However many streams a program has had: one goes on while others wait for a word.
+TEST(CommGpu, StreamsDoNotWaitForEachOther) {
+  namespace cuda = tutti::internal::cuda;
+  using tutti::internal::comm::Word;
+  if (tutti::internal::comm::test::device_count() == 0) GTEST_SKIP() << "skipped: no device";
+  const auto words_memory = cuda::make_gpu_buffers(0, cuda::BufferPlace::Pinned);
+  auto& words = *reinterpret_cast<std::array<Word, 2>*>(words_memory->allocate(4096).value().data());
+  const auto on_device = cuda::make_gpu_buffers(0, cuda::BufferPlace::Device);
+  std::byte* const bytes = on_device->allocate(4096).value().data();
+  for (Word round = 1; round <= 50; ++round) {
+    std::vector<std::unique_ptr<tutti::internal::comm::Stream>> held;
+    for (Word i = 0; i < 1 + round % 8; ++i) {
+      held.push_back(cuda::make_comm_stream(0).value());
+      EXPECT_TRUE(held.back()->wait({&words[0], round}).has_value());
+      EXPECT_TRUE(held.back()->copy(bytes, bytes + 64, 64).has_value());
+    }
+    const auto free = cuda::make_comm_stream(0).value();
+    EXPECT_TRUE(free->copy(bytes + 128, bytes + 192, 64).has_value());
+    EXPECT_TRUE(free->set({&words[1], round}).has_value());
+    EXPECT_EQ(cudaStreamSynchronize(*free->on_device()), cudaSuccess);
+    EXPECT_EQ(std::atomic_ref(words[1]).load(), round);
+    std::atomic_ref(words[0]).store(round);
+  }
 }
 
 TEST(CommNccl, IsThere) {

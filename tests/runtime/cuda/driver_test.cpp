@@ -71,6 +71,14 @@ TEST_F(DriverTest, FreeingAndUnpinningWaitForTheGate) {
   expect_waits([&] { return cudaHostUnregister(pages.data); }, "cudaHostUnregister");
 }
 
+TEST_F(DriverTest, CopiesWithinTheHostWaitForTheGate) {
+  void* pinned = nullptr;
+  ASSERT_EQ(cudaHostAlloc(&pinned, 2 * kSize, cudaHostAllocDefault), cudaSuccess);
+  std::byte* const to = static_cast<std::byte*>(pinned) + kSize;
+  expect_waits([&] { return cudaMemcpyAsync(to, pinned, kSize, cudaMemcpyDefault, gated.get()); }, "cudaMemcpyAsync");
+  EXPECT_EQ(cudaFreeHost(pinned), cudaSuccess);
+}
+
 // Were it otherwise, this would never end.
 TEST_F(DriverTest, NothingElseDoes) {
   const Pages pages(kSize);

@@ -68,7 +68,7 @@ std::vector<std::uint64_t> field_after(const StencilSpec& spec, std::uint64_t se
     EXPECT_TRUE(took.has_value()) << took.error().message;
     if (!took) return {};
   }
-  return *(*stencil)->field();
+  return (*stencil)->field().value();
 }
 
 std::string refusal(const StencilSpec& spec, std::uint64_t iterations = 1) {

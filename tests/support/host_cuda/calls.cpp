@@ -70,6 +70,7 @@ cudaError_t find_stream(cudaStream_t handle, CUstream_st*& found) {
     capture->invalid = true;
     return cudaErrorStreamCaptureImplicit;
   }
+  if (current_gpu().blocking_captures > 0) return cudaErrorStreamCaptureImplicit;
   found = current_gpu().default_stream();
   return cudaSuccess;
 }

@@ -113,6 +113,8 @@ class Gpu {
   std::atomic<std::size_t> memory{std::size_t{1} << 30};
   std::atomic<std::size_t> memory_used{0};
   std::atomic<bool> hangs_next{false};
+  /// Captures under way of streams that synchronize with the default stream: it takes no calls then, of any thread.
+  std::atomic<int> blocking_captures{0};
   std::atomic<std::uint64_t> releases{0};
   std::set<int> peers;  ///< whose memory it reaches; the lock of `memory.cpp` guards it
 

@@ -1,5 +1,6 @@
 // Calls about streams, events, copies and graphs.
 #include <cstring>
+#include <mutex>
 
 #include "tests/support/host_cuda/calls.hpp"
 #include "tests/support/host_cuda/memory.hpp"
@@ -40,17 +41,27 @@ Operation copying(Gpu& gpu, std::vector<Copy> copies) {
   };
 }
 
-/// A copy from or to host memory that is not pinned waits for its turn in the calling thread.
+/// While a call copies from memory of the host to memory of the host, calls that enqueue functions of the host wait.
+std::mutex& copies_within_the_host() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+/// A copy from or to host memory that is not pinned waits for its turn in the calling thread; so does one from memory
+/// of the host to memory of the host.
 cudaError_t enqueue_copies(cudaStream_t handle, std::vector<Copy> copies, cudaMemcpyKind kind) {
   CUstream_st* stream = nullptr;
   if (const cudaError_t status = find_stream(handle, stream); status != cudaSuccess) return status;
-  bool pageable = false;
+  bool waits = false, within_the_host = false;
   for (const Copy& copy : copies) {
     if (!is_valid(copy, kind)) return cudaErrorInvalidValue;
-    pageable |= copy.size > 0 && (!region_of(copy.to) || !region_of(copy.from));
+    waits |= copy.size > 0 && (!region_of(copy.to) || !region_of(copy.from));
+    within_the_host |= copy.size > 0 && !is_on_gpu(copy.to) && !is_on_gpu(copy.from);
   }
+  std::unique_lock lock(copies_within_the_host(), std::defer_lock);
+  if (within_the_host) lock.lock();
   const cudaError_t status = enqueue(*stream, copying(*stream->gpu, std::move(copies)));
-  return status == cudaSuccess && pageable ? wait_for(*stream, stream->enqueued) : status;
+  return status == cudaSuccess && (waits || within_the_host) ? wait_for(*stream, stream->enqueued) : status;
 }
 
 /// A function of the host is called once, when its turn has come, and ends when it returns.
@@ -109,6 +120,7 @@ cudaError_t elapsed(float& ms, const CUevent_st& from, const CUevent_st& to) {
 cudaError_t begin_capture(CUstream_st& stream) {
   if (stream.capture != nullptr || this_thread().capture != nullptr) return cudaErrorIllegalState;
   stream.capture = this_thread().capture = new Capture{&stream};
+  if (stream.blocking) ++stream.gpu->blocking_captures;
   return cudaSuccess;
 }
 
@@ -117,6 +129,7 @@ cudaError_t end_capture(CUstream_st& stream, cudaGraph_t& graph) {
   const std::unique_ptr<Capture> capture(stream.capture.exchange(nullptr));
   if (!capture) return cudaErrorIllegalState;
   this_thread().capture = nullptr;
+  if (stream.blocking) --stream.gpu->blocking_captures;
   if (capture->invalid) return cudaErrorStreamCaptureInvalidated;
   graph = new CUgraph_st{capture->operations};
   return cudaSuccess;
@@ -289,6 +302,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
   return call("cudaLaunchHostFunc", Scope::Program, [&] {
     CUstream_st* found = nullptr;
     if (const cudaError_t status = find_stream(stream, found); status != cudaSuccess) return status;
+    const std::lock_guard lock(copies_within_the_host());
     return enqueue(*found, calling(*found->gpu, function, argument));
   });
 }
