@@ -57,8 +57,8 @@ struct StencilWork {
   TUTTI_HOST_DEVICE void compute_inner(std::uint64_t round, std::uint64_t first, std::uint64_t step) const {
     const std::uint64_t count = std::uint64_t{layers - 2} * face();
     for (std::uint64_t i = first; i < count; i += step) {
-      const auto layer = static_cast<std::uint32_t>(i / face()) + 2;
-      written(round)[i + 2 * std::uint64_t{face()}] = next(read(round), layer, static_cast<std::uint32_t>(i % face()));
+      const auto point = static_cast<std::uint32_t>(i);  // GPUs divide 64 bits slowly
+      written(round)[i + 2 * std::uint64_t{face()}] = next(read(round), point / face() + 2, point % face());
     }
   }
   /// Puts a piece of a message where the layer of the peer lies.

@@ -27,6 +27,7 @@ struct Slab {
   int gpu = 0;
   std::uint32_t blocks = 0;
   FusedSlots slots;
+  std::uint32_t most_blocks = 0;  ///< of the kernel of a part: as many as fit at once
   FusedShape shape;
   DeviceMemory memory;
   std::uint64_t* words = nullptr;  ///< [shape.words()], and the claim
@@ -65,6 +66,9 @@ Duration median_of(std::vector<Duration> times) {
   std::ranges::nth_element(times, middle);
   return *middle;
 }
+
+/// Calls of the host in an iteration of streams.
+enum HostCalls : std::uint8_t { kLaunches, kPackedCalls, kCopyCalls, kSentCalls, kHostCalls };
 
 Duration since(SteadyClock::time_point begin) { return SteadyClock::now() - begin; }
 
@@ -130,7 +134,9 @@ class CudaStencil final : public Stencil {
     Expected<void> ok;
     switch (mode) {
       case ControlMode::Host: ok = run_by_host(iterations); break;
-      case ControlMode::Stream: ok = run_by_streams(iterations); break;
+      case ControlMode::Stream:
+        ok = run_by_streams(iterations, [](HostCalls, const auto& calls) { return calls(); });
+        break;
       case ControlMode::Kernel: ok = run_by_kernels(iterations); break;
     }
     if (!ok) return tl::unexpected(std::move(ok.error()));
@@ -155,8 +161,12 @@ class CudaStencil final : public Stencil {
     Slab& slab = slabs_.emplace_back();
     slab.gpu = gpu;
     FusedSlots& slots = slab.slots;
-    if (auto ok = check(find_stencil_slots(spec_.threads, slots), "cudaOccupancyMaxActiveBlocksPerMultiprocessor"); !ok)
+    FusedSlots inner;
+    if (auto ok =
+            check(find_stencil_slots(spec_.threads, slots, inner), "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
+        !ok)
       return ok;
+    slab.most_blocks = std::max(inner.of_each(), 1U);
     slots.kernels = static_cast<std::uint32_t>(std::ranges::count(spec_.gpus, gpu));
     slab.shape = stencil_shape(spec_, slots.of_each());
     const auto blocks = fused_blocks(slab.shape, slots);
@@ -198,9 +208,13 @@ class CudaStencil final : public Stencil {
 
   // ---- parts of an iteration, of one rank or all
 
-  Expected<void> launch_part(const Slab& slab, StencilPart part) const {
+  /// @param fused  on as many blocks as the fused kernel has for it
+  Expected<void> launch_part(const Slab& slab, StencilPart part, bool fused = false) const {
     const DeviceGuard guard(slab.gpu);
-    return check(launch_stencil(slab.main.get(), part, spec_.threads, round_, slab.work), "cudaLaunchKernel");
+    const std::uint32_t of_fused = part == StencilPart::Unpack ? slab.shape.unpackers : slab.shape.senders;
+    return check(
+        launch_stencil(slab.main.get(), part, fused ? of_fused : slab.most_blocks, spec_.threads, round_, slab.work),
+        "cudaLaunchKernel");
   }
   /// Copies the layers of a rank to both neighbours.
   Expected<void> send(std::size_t rank) const {
@@ -221,8 +235,8 @@ class CudaStencil final : public Stencil {
       if (auto ok = call(r); !ok) return ok;
     return {};
   }
-  Expected<void> launch_all(StencilPart part) const {
-    return each([&](std::size_t r) { return launch_part(slabs_[r], part); });
+  Expected<void> launch_all(StencilPart part, bool fused = false) const {
+    return each([&](std::size_t r) { return launch_part(slabs_[r], part, fused); });
   }
   Expected<void> send_all() const {
     return each([&](std::size_t r) { return send(r); });
@@ -279,14 +293,17 @@ class CudaStencil final : public Stencil {
 
   /// With two buffers a message needs no answer: a rank sends again when it has unpacked what that neighbour sent one
   /// iteration ago, and the neighbour had unpacked the message before that one when it did.
-  Expected<void> run_by_streams(std::uint64_t iterations) {
+  /// @param make  makes the calls of a kind
+  template <class Make>
+  Expected<void> run_by_streams(std::uint64_t iterations, const Make& make) {
+    const auto launch = [&](StencilPart part) { return make(kLaunches, [&, part] { return launch_all(part); }); };
     for (std::uint64_t i = 0; i < iterations; ++i, ++round_) {
-      auto ok = launch_all(StencilPart::Pack)
-                    .and_then([&] { return sends_follow(); })
-                    .and_then([&] { return send_all(); })
-                    .and_then([&] { return launch_all(StencilPart::Inner); })
-                    .and_then([&] { return follow_sends(); })
-                    .and_then([&] { return launch_all(StencilPart::Unpack); });
+      auto ok = launch(StencilPart::Pack)
+                    .and_then([&] { return make(kPackedCalls, [&] { return sends_follow(); }); })
+                    .and_then([&] { return make(kCopyCalls, [&] { return send_all(); }); })
+                    .and_then([&] { return launch(StencilPart::Inner); })
+                    .and_then([&] { return make(kSentCalls, [&] { return follow_sends(); }); })
+                    .and_then([&] { return launch(StencilPart::Unpack); });
       if (!ok) return ok;
     }
     return wait_all(&Slab::main);
@@ -348,8 +365,6 @@ class CudaStencil final : public Stencil {
   Expected<Duration> median_time(int samples, const Call& call) const;
   template <class Call>
   Expected<Duration> time_on_gpu(Stream Slab::*stream, int repeats, const Call& call);
-  template <class Call>
-  Expected<Duration> time_calls(int repeats, const Call& call);
   Expected<Duration> time_synchronize();
   Expected<void> time_parts(int samples, StencilSteps& steps);
   Expected<void> time_host(int samples, StencilSteps& steps);
@@ -406,21 +421,11 @@ Expected<Duration> CudaStencil::time_on_gpu(Stream Slab::*stream, int repeats, c
   return longest;
 }
 
-/// Time of a call for one rank in the host, the mean of several.
-template <class Call>
-Expected<Duration> CudaStencil::time_calls(int repeats, const Call& call) {
-  const auto begin = SteadyClock::now();
-  for (int i = 0; i < repeats; ++i)
-    if (auto ok = call(); !ok) return tl::unexpected(std::move(ok.error()));
-  const Duration took = since(begin) / repeats;
-  return wait_all(&Slab::main).and_then([&] { return wait_all(&Slab::sends); }).map([&] { return took; });
-}
-
 Expected<Duration> CudaStencil::time_synchronize() {
   const auto begin = SteadyClock::now();
-  return launch_part(slabs_[0], StencilPart::Unpack)
-      .and_then([&] { return check(cudaStreamSynchronize(slabs_[0].main.get()), "cudaStreamSynchronize"); })
-      .map([&] { return since(begin); });
+  return launch_all(StencilPart::Unpack).and_then([&] { return wait_all(&Slab::main); }).map([&] {
+    return since(begin);
+  });
 }
 
 Expected<void> CudaStencil::time_parts(int samples, StencilSteps& steps) {
@@ -430,10 +435,17 @@ Expected<void> CudaStencil::time_parts(int samples, StencilSteps& steps) {
       to = found;
     });
   };
-  return time(steps.pack, &Slab::main, [&] { return launch_all(StencilPart::Pack); })
-      .and_then([&] { return time(steps.inner, &Slab::main, [&] { return launch_all(StencilPart::Inner); }); })
-      .and_then([&] { return time(steps.unpack, &Slab::main, [&] { return launch_all(StencilPart::Unpack); }); })
-      .and_then([&] { return time(steps.message, &Slab::sends, [&] { return send_all(); }); })
+  struct Part {
+    StencilPart part;
+    Duration &alone, &fused;
+  };
+  for (const auto& [part, alone, fused] :
+       {Part{StencilPart::Pack, steps.pack, steps.fused_pack}, Part{StencilPart::Inner, steps.inner, steps.fused_inner},
+        Part{StencilPart::Unpack, steps.unpack, steps.fused_unpack}})
+    for (const bool as_fused : {false, true})
+      if (auto ok = time(as_fused ? fused : alone, &Slab::main, [&] { return launch_all(part, as_fused); }); !ok)
+        return ok;
+  return time(steps.message, &Slab::sends, [&] { return send_all(); })
       .and_then([&] {
         return time(steps.event, &Slab::main, [&] { return sends_follow().and_then([&] { return follow_sends(); }); });
       })
@@ -441,19 +453,25 @@ Expected<void> CudaStencil::time_parts(int samples, StencilSteps& steps) {
 }
 
 Expected<void> CudaStencil::time_host(int samples, StencilSteps& steps) {
-  constexpr int kRepeats = 16;
-  const auto time = [&](Duration& to, const auto& call) {
-    return median_time(samples, [&] { return time_calls(kRepeats, call); }).map([&](Duration found) { to = found; });
-  };
-  const Slab& slab = slabs_[0];
-  return time(steps.launch, [&] { return launch_part(slab, StencilPart::Unpack); })
-      .and_then([&] { return time(steps.copy_call, [&] { return send(0); }); })
-      .and_then([&] { return time(steps.event_call, [&] { return record(slab.packed, slab.main, slab.gpu); }); })
-      .and_then([&] { return median_time(samples, [&] { return time_synchronize(); }); })
-      .map([&](Duration took) {
-        steps.copy_call /= kStencilPeers;
-        steps.synchronize = std::max(took - steps.launch - steps.unpack, Duration{});
-      });
+  constexpr int kIterations = 16;
+  std::array<std::vector<Duration>, kHostCalls> times;
+  for (int i = 0; i < samples; ++i) {
+    std::array<Duration, kHostCalls> spent{};
+    auto ok = run_by_streams(kIterations, [&](HostCalls kind, const auto& calls) {
+      const auto begin = SteadyClock::now();
+      return calls().map([&] { spent[kind] += since(begin); });
+    });
+    if (!ok) return ok;
+    for (std::size_t kind = 0; kind < spent.size(); ++kind) times[kind].push_back(spent[kind] / kIterations);
+  }
+  constexpr int kLaunchesOfAnIteration = 3;
+  steps.launch = median_of(times[kLaunches]) / kLaunchesOfAnIteration;
+  steps.packed_calls = median_of(times[kPackedCalls]);
+  steps.copy_calls = median_of(times[kCopyCalls]);
+  steps.sent_calls = median_of(times[kSentCalls]);
+  return median_time(samples, [&] { return time_synchronize(); }).map([&](Duration took) {
+    steps.synchronize = std::max(took - steps.launch - steps.unpack, Duration{});
+  });
 }
 
 Expected<void> CudaStencil::time_kernels(int samples, StencilSteps& steps) {

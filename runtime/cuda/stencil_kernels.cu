@@ -1,10 +1,10 @@
+#include <algorithm>
+
 #include "runtime/cuda/gpu_block.cuh"
 #include "runtime/cuda/stencil_kernels.hpp"
 
 namespace tutti::internal::cuda {
 namespace {
-
-constexpr std::uint64_t kMostPartBlocks = 1U << 16;
 
 __device__ std::uint64_t first_point() { return std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; }
 __device__ std::uint64_t point_step() { return std::uint64_t{gridDim.x} * blockDim.x; }
@@ -28,21 +28,20 @@ __global__ void fused_stencil(const FusedMemory memory, StencilWork work) {
   run_fused_block(block, memory, work);
 }
 
-std::uint32_t blocks_for(std::uint64_t points, std::uint32_t threads) {
-  const std::uint64_t blocks = (points + threads - 1) / threads;
-  return static_cast<std::uint32_t>(blocks < 1 ? 1 : blocks < kMostPartBlocks ? blocks : kMostPartBlocks);
+std::uint32_t blocks_for(std::uint64_t points, std::uint32_t most, std::uint32_t threads) {
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>((points + threads - 1) / threads, 1, most));
 }
 
 }  // namespace
 
-cudaError_t launch_stencil(cudaStream_t stream, StencilPart part, std::uint32_t threads, std::uint64_t round,
-                           const StencilWork& work) {
-  const dim3 layers(blocks_for(work.face(), threads), kStencilPeers);
+cudaError_t launch_stencil(cudaStream_t stream, StencilPart part, std::uint32_t most_blocks, std::uint32_t threads,
+                           std::uint64_t round, const StencilWork& work) {
+  const dim3 layers(blocks_for(work.face(), std::max(most_blocks / kStencilPeers, 1U), threads), kStencilPeers);
   switch (part) {
     case StencilPart::Pack: pack_stencil<<<layers, threads, 0, stream>>>(work, round); break;
     case StencilPart::Inner: {
       const std::uint64_t points = std::uint64_t{work.layers - 2} * work.face();
-      compute_stencil<<<blocks_for(points, threads), threads, 0, stream>>>(work, round);
+      compute_stencil<<<blocks_for(points, most_blocks, threads), threads, 0, stream>>>(work, round);
       break;
     }
     case StencilPart::Unpack: unpack_stencil<<<layers, threads, 0, stream>>>(work, round); break;
@@ -56,12 +55,12 @@ cudaError_t launch_fused_stencil(cudaStream_t stream, std::uint32_t blocks, std:
   return cudaGetLastError();
 }
 
-cudaError_t find_stencil_slots(std::uint32_t threads, FusedSlots& slots) {
+cudaError_t find_stencil_slots(std::uint32_t threads, FusedSlots& fused, FusedSlots& inner) {
   FusedSlots other;  // asking loads a kernel
   if (const auto status = find_slots(pack_stencil, threads, other); status != cudaSuccess) return status;
-  if (const auto status = find_slots(compute_stencil, threads, other); status != cudaSuccess) return status;
   if (const auto status = find_slots(unpack_stencil, threads, other); status != cudaSuccess) return status;
-  return find_slots(fused_stencil, threads, slots);
+  if (const auto status = find_slots(compute_stencil, threads, inner); status != cudaSuccess) return status;
+  return find_slots(fused_stencil, threads, fused);
 }
 
 }  // namespace tutti::internal::cuda

@@ -42,33 +42,36 @@ std::optional<double> StencilCase::predicted_us(ControlMode mode) const {
 
 ExchangeSpec stencil_exchange(const StencilSpec& spec, std::size_t gpus, const StencilSteps& steps,
                               std::uint64_t iterations) {
-  const auto ranks = static_cast<std::int64_t>(gpus);
-  const auto run = [&](Duration time) { return StepTime{time, std::nullopt, shortened(time, steps.least_kernel)}; };
+  const auto run = [&](Duration alone, Duration fused) {
+    return StepTime{alone, std::nullopt, shortened(fused, steps.least_kernel)};
+  };
   ExchangeSpec exchange;
   exchange.name = fmt::format("stencil-{}d-{}-{}gpu", spec.dimensions, spec.edge, gpus);
   exchange.iterations = static_cast<int>(iterations);
   SendTaskSpec send;
-  send.launch = ranks * steps.launch;
-  send.run = run(steps.pack);
-  send.enqueue = ranks * (2 * steps.copy_call + 3 * steps.event_call);
-  send.send = {ranks * 2 * steps.copy_call, Duration{}, Duration{}};
+  send.launch = steps.launch;
+  send.run = run(steps.pack, steps.fused_pack);
+  send.enqueue = steps.packed_calls + steps.copy_calls;
+  send.send = {steps.copy_calls, Duration{}, Duration{}};
   send.blocks = static_cast<int>(steps.senders);
   InnerTaskSpec inner;
-  inner.launch = ranks * steps.launch;
-  inner.run = run(steps.inner);
+  inner.launch = steps.launch;
+  inner.run = run(steps.inner, steps.fused_inner);
   inner.blocks = static_cast<int>(steps.senders);
   ReceiveTaskSpec receive;
-  receive.enqueue = ranks * 2 * steps.event_call;
-  receive.wait = {shortened(steps.message, inner.launch) + steps.synchronize,
+  receive.enqueue = steps.sent_calls;
+  // The host's wait for the message is the synchronisation that the model counts.
+  receive.wait = {shortened(steps.message, inner.launch),
                   steps.event + shortened(steps.message + steps.event, steps.inner), steps.fused_message};
-  receive.launch = ranks * steps.launch;
-  receive.run = run(steps.unpack);
+  receive.launch = steps.launch;
+  receive.run = run(steps.unpack, steps.fused_unpack);
   receive.blocks = static_cast<int>(steps.unpackers);
   exchange.sends = {send}, exchange.inner = {inner}, exchange.receives = {receive};
   exchange.synchronize_call = steps.synchronize;
   // One launch for all iterations.
-  exchange.fused = FusedKernelSpec{ranks * steps.fused_launch / static_cast<std::int64_t>(iterations),
-                                   static_cast<int>(steps.processors), static_cast<int>(steps.blocks_of_each)};
+  exchange.fused =
+      FusedKernelSpec{static_cast<std::int64_t>(gpus) * steps.fused_launch / static_cast<std::int64_t>(iterations),
+                      static_cast<int>(steps.processors), static_cast<int>(steps.blocks_of_each)};
   return exchange;
 }
 

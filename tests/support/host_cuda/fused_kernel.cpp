@@ -170,7 +170,7 @@ cudaError_t launch_fused_stencil(cudaStream_t stream, std::uint32_t blocks, std:
   return host_cuda::launch_blocks(stream, blocks, memory, work);
 }
 
-cudaError_t launch_stencil(cudaStream_t stream, StencilPart part, std::uint32_t, std::uint64_t round,
+cudaError_t launch_stencil(cudaStream_t stream, StencilPart part, std::uint32_t, std::uint32_t, std::uint64_t round,
                            const StencilWork& work) {
   using host_cuda::Instant;
   host_cuda::launch(stream,
@@ -189,6 +189,9 @@ cudaError_t find_fused_slots(std::uint32_t threads, FusedSlots& slots) {
   return cudaSuccess;
 }
 
-cudaError_t find_stencil_slots(std::uint32_t threads, FusedSlots& slots) { return find_fused_slots(threads, slots); }
+cudaError_t find_stencil_slots(std::uint32_t threads, FusedSlots& fused, FusedSlots& inner) {
+  static_cast<void>(find_fused_slots(threads, inner));
+  return find_fused_slots(threads, fused);
+}
 
 }  // namespace tutti::internal::cuda
