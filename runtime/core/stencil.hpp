@@ -30,26 +30,25 @@ inline constexpr std::uint64_t kMostStencilPoints = std::uint64_t{1} << 30;
 
 /// Times of the parts of an iteration, each alone; the longest of all ranks, and the median of several samples.
 struct StencilSteps {
-  Duration launch{};             ///< of a kernel of each rank, in the host, as a part of an iteration
-  Duration copy_calls{};         ///< of enqueueing both messages of all ranks, in the host
-  Duration packed_calls{};       ///< of letting the sends of all ranks follow their packing, in the host
-  Duration sent_calls{};         ///< of letting all ranks follow what their neighbours send, in the host
-  Duration synchronize{};        ///< what a wait of the host for a kernel of each rank takes longer than the kernels
-  Duration pack{};               ///< of the first and the last layer, on the GPU
-  Duration inner{};              ///< of all layers between
-  Duration unpack{};             ///< of the messages of both neighbours
-  Duration fused_pack{};         ///< as `pack`, on as many blocks as the fused kernel has for it
-  Duration fused_inner{};        ///< as `inner`, so
-  Duration fused_unpack{};       ///< as `unpack`, so
-  Duration message{};            ///< both messages, all ranks at once, on the GPU
-  Duration event{};              ///< from a stream to the next through an event, the mean of the two in an iteration
-  Duration fused_launch{};       ///< of one fused kernel, in the host
-  Duration fused_message{};      ///< an iteration of the fused kernels on the smallest field
-  Duration least_kernel{};       ///< of a kernel on the smallest field, on the GPU
-  std::uint32_t senders = 0;     ///< blocks of the fused kernel and iteration
-  std::uint32_t unpackers = 0;   ///< as many
-  std::uint32_t processors = 0;  ///< SMs of a GPU
-  std::uint32_t blocks_of_each = 0;  ///< blocks of the fused kernel that one has at once
+  Duration launch{};            ///< of a kernel of each rank, in the host, as a part of an iteration
+  Duration copy_calls{};        ///< of enqueueing both messages of all ranks, in the host
+  Duration packed_calls{};      ///< of letting the sends of all ranks follow their packing, in the host
+  Duration sent_calls{};        ///< of letting all ranks follow what their neighbours send, in the host
+  Duration synchronize{};       ///< what a wait of the host for a kernel of each rank takes longer than the kernels
+  Duration pack{};              ///< of the first and the last layer, on the GPU
+  Duration inner{};             ///< of all layers between
+  Duration unpack{};            ///< of the messages of both neighbours
+  Duration fused_pack{};        ///< as `pack`, on as many blocks as the fused kernel has for it
+  Duration fused_inner{};       ///< as `inner`, so
+  Duration fused_unpack{};      ///< as `unpack`, so
+  Duration message{};           ///< both messages, all ranks at once, on the GPU
+  Duration event{};             ///< from a stream to the next through an event, the mean of the two in an iteration
+  Duration fused_launch{};      ///< of one fused kernel, in the host
+  Duration fused_round{};       ///< an iteration of fused kernels with as many blocks, on the smallest field
+  Duration least_kernel{};      ///< of a kernel on the smallest field, on the GPU
+  std::uint32_t senders = 0;    ///< blocks of the fused kernel and iteration
+  std::uint32_t unpackers = 0;  ///< as many
+  std::uint32_t blocks = 0;     ///< blocks that an iteration has at once, the receiver too
 };
 
 /// A stencil on GPUs, in place: each run goes on where the one before ended.

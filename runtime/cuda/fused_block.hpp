@@ -42,8 +42,8 @@ struct FusedMemory {
 /// Runs one block of a fused kernel: draws tickets and does what they stand for, until none is left or the host says
 /// stop. A kernel and tests on the host run this same function.
 ///
-/// Who packs writes into the memory of the peer, then counts; who counts last rings. Count and ring are releases at
-/// system scope, and what waits for them acquires, so the unpackers see the message. That is enough between GPUs, whose
+/// Who packs writes into the memory of the peer, then counts; who counts last rings. A count releases and acquires on
+/// this GPU, the ring releases at system scope, and what waits for it acquires, so the unpackers see the message. That is enough between GPUs, whose
 /// stores and words take one path; a message that a device such as a network card writes would have to be flushed
 /// before its word is believed (`CU_STREAM_WAIT_VALUE_FLUSH`, where the GPU has
 /// `CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES`), which a kernel cannot do.
@@ -52,6 +52,7 @@ struct FusedMemory {
 ///   thread(), threads()        its place and their number
 ///   lead(f)                    all threads come here; one calls f, and all return what it returned
 ///   any(bool)                  all threads come here; whether one of them said true
+///   draw(word)                 adds 1, and returns the old value
 ///   add(word)                  adds 1 behind all that the block did, and returns the old value; acquires, releases
 ///   set(word, value)           sets behind all that the block did; releases
 ///   wait(word, value, stop)    until the word is at least the value; acquires; false: `*stop` is not 0
@@ -79,7 +80,7 @@ TUTTI_HOST_DEVICE void run_fused_block(Block& block, const FusedMemory& memory, 
       case FusedAction::Exit: return;
       case FusedAction::Draw:
         if (block.any(stopped)) return;
-        result = block.lead([&] { return block.add(word_of(memory, order)); });
+        result = block.lead([&] { return block.draw(word_of(memory, order)); });
         break;
       case FusedAction::Wait:
         if (order.by_each) {

@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
 
+#include <cuda/atomic>
+
 #include "model/control/fused_limits.hpp"
 
 namespace tutti::internal::cuda {
@@ -25,31 +27,32 @@ class GpuBlock {
     return __syncthreads_or(mine) != 0;
   }
 
-  __device__ static std::uint64_t add(std::uint64_t* word) { return add_fenced(word, 1); }
+  // Counted words are of this GPU. What they release reaches other GPUs behind a `set`, which is of system scope: the
+  // order is transitive.
+  __device__ static std::uint64_t draw(std::uint64_t* word) {
+    return OnGpu(*word).fetch_add(1, ::cuda::std::memory_order_relaxed);
+  }
+  __device__ static std::uint64_t add(std::uint64_t* word) {
+    return OnGpu(*word).fetch_add(1, ::cuda::std::memory_order_acq_rel);
+  }
   __device__ static void add_some(std::uint64_t* word, std::uint64_t count) {
-    atomicAdd(reinterpret_cast<Word*>(word), static_cast<Word>(count));
+    OnGpu(*word).fetch_add(count, ::cuda::std::memory_order_relaxed);
   }
   __device__ static void set(std::uint64_t* word, std::uint64_t value) {
-    __threadfence_system();
-    *const_cast<volatile std::uint64_t*>(word) = value;
+    InSystem(*word).store(value, ::cuda::std::memory_order_release);
   }
   __device__ static bool wait(const std::uint64_t* word, std::uint64_t value, const volatile std::uint64_t* stop) {
     constexpr std::uint32_t kLooks = 1024;  // polls of host memory slow the GPU's copies down
-    for (std::uint32_t look = 1; *const_cast<const volatile std::uint64_t*>(word) < value; ++look)
+    const InSystem waited(*const_cast<std::uint64_t*>(word));
+    for (std::uint32_t look = 1; waited.load(::cuda::std::memory_order_relaxed) < value; ++look)
       if (look % kLooks == 0 && *stop != 0) return false;
-    __threadfence_system();
+    static_cast<void>(waited.load(::cuda::std::memory_order_acquire));  // words only grow
     return true;
   }
 
  private:
-  using Word = unsigned long long;  // as atomic functions take it
-
-  __device__ static std::uint64_t add_fenced(std::uint64_t* word, std::uint64_t count) {
-    __threadfence_system();
-    const std::uint64_t before = atomicAdd(reinterpret_cast<Word*>(word), static_cast<Word>(count));
-    __threadfence_system();
-    return before;
-  }
+  using OnGpu = ::cuda::atomic_ref<std::uint64_t, ::cuda::thread_scope_device>;
+  using InSystem = ::cuda::atomic_ref<std::uint64_t, ::cuda::thread_scope_system>;
 
   std::uint64_t* shared_;
 };

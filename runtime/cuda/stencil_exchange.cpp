@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -75,7 +76,9 @@ Duration since(SteadyClock::time_point begin) { return SteadyClock::now() - begi
 /// Members are freed in reverse: the group last, when the kernels are over.
 class CudaStencil final : public Stencil {
  public:
-  explicit CudaStencil(const StencilSpec& spec) : spec_(spec), group_({spec.limit, spec.last_wait}) {}
+  /// @param shape  of the fused kernels; nothing: as the field is large
+  explicit CudaStencil(const StencilSpec& spec, const std::optional<FusedShape>& shape = std::nullopt)
+      : spec_(spec), shape_(shape), group_({spec.limit, spec.last_wait}) {}
   CudaStencil(const CudaStencil&) = delete;  // kernels know its words by their address
   CudaStencil& operator=(const CudaStencil&) = delete;
   ~CudaStencil() override {
@@ -168,7 +171,7 @@ class CudaStencil final : public Stencil {
       return ok;
     slab.most_blocks = std::max(inner.of_each(), 1U);
     slots.kernels = static_cast<std::uint32_t>(std::ranges::count(spec_.gpus, gpu));
-    slab.shape = stencil_shape(spec_, slots.of_each());
+    slab.shape = shape_ ? *shape_ : stencil_shape(spec_, slots.of_each());
     const auto blocks = fused_blocks(slab.shape, slots);
     if (!blocks) return tl::unexpected(blocks.error());
     slab.blocks = *blocks;
@@ -371,6 +374,7 @@ class CudaStencil final : public Stencil {
   Expected<void> time_kernels(int samples, StencilSteps& steps);
 
   StencilSpec spec_;
+  std::optional<FusedShape> shape_;
   FusedGroup group_;
   std::vector<Slab> slabs_;
   std::uint64_t round_ = 0;        // of the field
@@ -479,7 +483,8 @@ Expected<void> CudaStencil::time_kernels(int samples, StencilSteps& steps) {
   constexpr int kRepeats = 8;
   StencilSpec spec = spec_;
   spec.dimensions = 2, spec.edge = 1, spec.layers = 2;
-  CudaStencil least(spec);
+  const Slab& slab = slabs_[0];
+  CudaStencil least(spec, slab.shape);
   if (auto ok = least.prepare(); !ok) return ok;
   const auto one = least.median_time(samples, [&] { return least.run(ControlMode::Kernel, 1); });
   if (!one) return tl::unexpected(one.error());
@@ -490,13 +495,11 @@ Expected<void> CudaStencil::time_kernels(int samples, StencilSteps& steps) {
   });
   if (!kernel) return tl::unexpected(kernel.error());
   steps.least_kernel = *kernel;
-  steps.fused_message = std::max(*many - *one, Duration{}) / kRounds;
-  steps.fused_launch = std::max(*one - steps.fused_message, Duration{});
-  const Slab& slab = slabs_[0];
+  steps.fused_round = std::max(*many - *one, Duration{}) / kRounds;
+  steps.fused_launch = std::max(*one - steps.fused_round, Duration{});
   steps.senders = slab.shape.senders;
   steps.unpackers = slab.shape.unpackers;
-  steps.processors = slab.slots.processors;
-  steps.blocks_of_each = slab.slots.blocks_of_each / slab.slots.kernels;
+  steps.blocks = static_cast<std::uint32_t>(std::min<std::uint64_t>(slab.blocks, slab.shape.tickets()));
   return {};
 }
 

@@ -50,7 +50,8 @@ ExchangeSpec stencil_exchange(const StencilSpec& spec, std::size_t gpus, const S
   exchange.iterations = static_cast<int>(iterations);
   SendTaskSpec send;
   send.launch = steps.launch;
-  send.run = run(steps.pack, steps.fused_pack);
+  // A block packs behind all that a round needs besides its work: nothing of the kernel runs beside that.
+  send.run = run(steps.pack, steps.fused_pack + steps.fused_round);
   send.enqueue = steps.packed_calls + steps.copy_calls;
   send.send = {steps.copy_calls, Duration{}, Duration{}};
   send.blocks = static_cast<int>(steps.senders);
@@ -62,7 +63,7 @@ ExchangeSpec stencil_exchange(const StencilSpec& spec, std::size_t gpus, const S
   receive.enqueue = steps.sent_calls;
   // The host's wait for the message is the synchronisation that the model counts.
   receive.wait = {shortened(steps.message, inner.launch),
-                  steps.event + shortened(steps.message + steps.event, steps.inner), steps.fused_message};
+                  steps.event + shortened(steps.message + steps.event, steps.inner), Duration{}};
   receive.launch = steps.launch;
   receive.run = run(steps.unpack, steps.fused_unpack);
   receive.blocks = static_cast<int>(steps.unpackers);
@@ -71,7 +72,7 @@ ExchangeSpec stencil_exchange(const StencilSpec& spec, std::size_t gpus, const S
   // One launch for all iterations.
   exchange.fused =
       FusedKernelSpec{static_cast<std::int64_t>(gpus) * steps.fused_launch / static_cast<std::int64_t>(iterations),
-                      static_cast<int>(steps.processors), static_cast<int>(steps.blocks_of_each)};
+                      static_cast<int>(steps.blocks), 1};
   return exchange;
 }
 

@@ -129,7 +129,7 @@ TEST(Stencil, PartsAreTimedAndTheFieldCanBeFilledAgain) {
   EXPECT_GT(steps->launch, Duration{});
   EXPECT_GE(steps->senders, 2U);
   EXPECT_GE(steps->unpackers, 2U);
-  EXPECT_GE(steps->processors * steps->blocks_of_each, 2U);
+  EXPECT_GE(steps->blocks, 2U);
   ASSERT_TRUE((*stencil)->fill(4).has_value());
   ASSERT_TRUE((*stencil)->run(ControlMode::Kernel, 3).has_value());
   EXPECT_EQ((*stencil)->field(), slow_stencil(spec, 4, 3));

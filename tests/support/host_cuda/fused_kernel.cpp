@@ -65,6 +65,7 @@ class HostBlock {
     shared_.barrier.wait();
     return some;
   }
+  static std::uint64_t draw(std::uint64_t* word) { return add(word); }
   static std::uint64_t add(std::uint64_t* word) {
     return std::atomic_ref(*word).fetch_add(1, std::memory_order_acq_rel);
   }
