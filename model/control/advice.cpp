@@ -54,12 +54,12 @@ class ConditionCheck {
   ExchangeSums stream_;
 };
 
-/// The mode with the shortest time; a later one must be `kLeastGain` shorter than the one chosen before it.
+/// The mode with the shortest time; a later one must be `kLeastModeGain` shorter than the one chosen before it.
 ControlMode shortest_mode(const ExchangeTimes& times) {
   ControlMode chosen = ControlMode::Host;
   for (const ControlMode mode : kControlModes) {
     const auto time = times.of(mode);
-    if (time && time->total_ns() < (1 - kLeastGain) * times.of(chosen)->total_ns()) chosen = mode;
+    if (time && time->total_ns() < (1 - kLeastModeGain) * times.of(chosen)->total_ns()) chosen = mode;
   }
   return chosen;
 }

@@ -50,7 +50,7 @@ struct Advice {
   ExchangeTimes times;
   std::vector<Condition> conditions;    ///< all, in the order of `kConditionKinds`
   std::optional<ConditionKind> reason;  ///< with `Host`: the condition that fails; absent where all hold and no mode is
-                                        ///< `kLeastGain` shorter
+                                        ///< `kLeastModeGain` shorter
   double share = 1;                     ///< of the program, as in the spec
 
   [[nodiscard]] const Condition& condition(ConditionKind kind) const;
@@ -63,7 +63,7 @@ struct Advice {
 
 /// A mode that asks more of the program is advised only where it is shorter by this share of the time of the other one:
 /// measured times repeat no better.
-inline constexpr double kLeastGain = 0.02;
+inline constexpr double kLeastModeGain = 0.02;
 
 /// The mode with the shortest predicted time among those whose required conditions hold.
 ///

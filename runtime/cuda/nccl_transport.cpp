@@ -36,7 +36,7 @@ PublishedId& published_id(const comm::SharedMapping& mapping, int from, int to) 
 }
 
 /// One direction between this rank and a peer.
-struct Direction {
+struct MessageFlow {
   Nccl::Comm comm = nullptr;
   Stream stream;
   std::uint64_t enqueued = 0, ended = 0;
@@ -44,7 +44,7 @@ struct Direction {
 };
 
 struct NcclPeer {
-  Direction sends, receives;
+  MessageFlow sends, receives;
 };
 
 class NcclTransport final : public comm::Transport {
@@ -98,16 +98,16 @@ class NcclTransport final : public comm::Transport {
   std::vector<comm::LifeSign*> life_signs() override { return fabric_.life_signs(); }
 
  private:
-  const Direction& direction_of(const Request& request) const {
+  const MessageFlow& direction_of(const Request& request) const {
     const NcclPeer& peer = peers_.at(request.peer);
     return request.kind == RequestKind::Receive ? peer.receives : peer.sends;
   }
   std::byte* memory_of(const comm::Slice& slice) const { return buffers_[slice.buffer.number] + slice.offset; }
   Expected<void> make_comms(Duration meeting);
   /// Notes the end of what a direction has so far.
-  Expected<void> note_end(Direction& direction);
+  Expected<void> note_end(MessageFlow& direction);
   Expected<Event> take_event();
-  Expected<void> clean(Direction& direction);
+  Expected<void> clean(MessageFlow& direction);
   /// Ends all kernels of NCCL, whatever they wait for.
   void abort_comms();
   /// Gives the communicators back; the last to do so waits for the peer.
@@ -169,7 +169,7 @@ Expected<Event> NcclTransport::take_event() {
   return event;
 }
 
-Expected<void> NcclTransport::note_end(Direction& direction) {
+Expected<void> NcclTransport::note_end(MessageFlow& direction) {
   return take_event().and_then([&](Event&& event) {
     return check(cudaEventRecord(event.get(), direction.stream.get()), "cudaEventRecord").map([&] {
       direction.ends.push_back(std::move(event));
@@ -180,7 +180,7 @@ Expected<void> NcclTransport::note_end(Direction& direction) {
 
 Expected<Request> NcclTransport::post_recv(int peer, comm::Slice to) {
   const DeviceGuard guard(device_);
-  Direction& direction = peers_.at(peer).receives;
+  MessageFlow& direction = peers_.at(peer).receives;
   const std::uint64_t number = direction.enqueued;
   return check_nccl(nccl_,
                     nccl_.receive(memory_of(to), to.bytes, Nccl::kBytes, 0, direction.comm, direction.stream.get()),
@@ -196,7 +196,7 @@ Expected<Request> NcclTransport::send_on_stream(comm::Stream& stream, int peer, 
   const auto own = stream.on_device();
   if (!own) return invalid_input("the transport nccl sends from streams of a GPU, and this one is the host's");
   const DeviceGuard guard(device_);
-  Direction& direction = peers_.at(peer).sends;
+  MessageFlow& direction = peers_.at(peer).sends;
   const std::uint64_t number = direction.enqueued;
   auto before = take_event();
   if (!before) return tl::unexpected(before.error());
@@ -221,7 +221,7 @@ Expected<void> NcclTransport::wait_on_stream(comm::Stream& stream, std::span<con
   if (!own) return invalid_input("the transport nccl holds streams of a GPU, and this one is the host's");
   const DeviceGuard guard(device_);
   for (const Request& request : requests) {
-    const Direction& direction = direction_of(request);
+    const MessageFlow& direction = direction_of(request);
     if (request.number < direction.ended) continue;
     const Event& end = direction.ends[request.number - direction.ended];
     if (auto held = check(cudaStreamWaitEvent(*own, end.get(), 0), "cudaStreamWaitEvent"); !held) return held;
@@ -229,7 +229,7 @@ Expected<void> NcclTransport::wait_on_stream(comm::Stream& stream, std::span<con
   return {};
 }
 
-Expected<void> NcclTransport::clean(Direction& direction) {
+Expected<void> NcclTransport::clean(MessageFlow& direction) {
   if (direction.comm == nullptr) return {};
   Nccl::Result fault = 0;
   if (auto asked = check_nccl(nccl_, nccl_.async_error(direction.comm, &fault), "ncclCommGetAsyncError"); !asked)
@@ -248,7 +248,7 @@ Expected<void> NcclTransport::clean(Direction& direction) {
 
 Expected<void> NcclTransport::clean() {
   for (auto& [number, peer] : peers_)
-    for (Direction* direction : {&peer.sends, &peer.receives})
+    for (MessageFlow* direction : {&peer.sends, &peer.receives})
       if (auto cleaned = clean(*direction); !cleaned) return cleaned;
   return {};
 }
@@ -264,7 +264,7 @@ std::string NcclTransport::reason(const Request& request) const {
 
 void NcclTransport::abort_comms() {
   for (auto& [number, peer] : peers_)
-    for (Direction* direction : {&peer.sends, &peer.receives})
+    for (MessageFlow* direction : {&peer.sends, &peer.receives})
       if (direction->comm != nullptr) static_cast<void>(nccl_.abort(std::exchange(direction->comm, nullptr)));
 }
 
@@ -272,8 +272,8 @@ void NcclTransport::end_comms() {
   if (gave_up()) return abort_comms();
   for (auto& [number, peer] : peers_) {
     // In one order at all ranks, since they may wait for each other.
-    Direction* const first = rank_ < number ? &peer.sends : &peer.receives;
-    for (Direction* direction : {first, first == &peer.sends ? &peer.receives : &peer.sends})
+    MessageFlow* const first = rank_ < number ? &peer.sends : &peer.receives;
+    for (MessageFlow* direction : {first, first == &peer.sends ? &peer.receives : &peer.sends})
       if (direction->comm != nullptr) static_cast<void>(nccl_.destroy(std::exchange(direction->comm, nullptr)));
   }
 }

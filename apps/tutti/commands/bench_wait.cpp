@@ -93,7 +93,7 @@ std::string_view beside_words(const Reactions& reactions) {
   return reactions.beside_copies ? "beside copies both ways" : "alone";
 }
 
-std::string text_of(const std::vector<Reactions>& all, const Sweep& sweep) {
+std::string reactions_text(const std::vector<Reactions>& all, const Sweep& sweep) {
   programs::Table times({"waits by", "", "streams", "of", "median us", "99 %", "worst"});
   programs::Table fits({"WRT(dt, N) = min + F(dt) + a N", "", "min us", "period us", "F us", "a us", "worst us"});
   const auto us = [](double ns) { return fmt::format("{:.2f}", ns / 1e3); };
@@ -145,7 +145,7 @@ int bench_wait(const WaitCommand& options) {
     return programs::watch_for_interrupt() ? static_cast<int>(kInterrupted) : code;
   }
   if (!options.json) {
-    fmt::print("{}", text_of(*all, *sweep));
+    fmt::print("{}", reactions_text(*all, *sweep));
     return kOk;
   }
   Json rows = Json::array();

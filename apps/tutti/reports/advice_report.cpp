@@ -67,7 +67,7 @@ std::string headline(const ExchangeSpec& spec, const Advice& advice) {
   } else if (advice.reason) {
     text += fmt::format("; {} does not hold: {}", to_string(*advice.reason), why_not(advice.condition(*advice.reason)));
   } else {
-    text += fmt::format("; no other mode is {} % shorter", percent(kLeastGain));
+    text += fmt::format("; no other mode is {} % shorter", percent(kLeastModeGain));
   }
   return text + "\n";
 }

@@ -150,17 +150,17 @@ TEST(Advice, FollowsFromConditionsAndTimes) {
         advice.conditions, [](const Condition& each) { return each.holds || !is_required(each.kind); });
     if (advice.mode != ControlMode::Host) {
       EXPECT_TRUE(possible);
-      EXPECT_LT(chosen, (1 - kLeastGain) * host);
+      EXPECT_LT(chosen, (1 - kLeastModeGain) * host);
       EXPECT_FALSE(advice.reason);
     } else {
       if (possible) {
-        EXPECT_GE(advice.times.stream.total_ns(), (1 - kLeastGain) * host);
+        EXPECT_GE(advice.times.stream.total_ns(), (1 - kLeastModeGain) * host);
       }
       EXPECT_EQ(advice.reason.has_value(), !std::ranges::all_of(advice.conditions, &Condition::holds));
     }
-    // No possible mode is `kLeastGain` shorter than the chosen one.
+    // No possible mode is `kLeastModeGain` shorter than the chosen one.
     if (const auto kernel = advice.times.of(ControlMode::Kernel); kernel && possible) {
-      EXPECT_GE(kernel->total_ns(), (1 - kLeastGain) * chosen * (1 - 1e-12));
+      EXPECT_GE(kernel->total_ns(), (1 - kLeastModeGain) * chosen * (1 - 1e-12));
       EXPECT_GE(advice.times.kernel->overlap_ns, 0);
       EXPECT_LE(advice.times.kernel->overlap_ns, advice.times.kernel->sequence_ns);
     }

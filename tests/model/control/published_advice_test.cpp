@@ -86,7 +86,7 @@ TEST(PublishedAdvice, CoMdIsOnStream) {
   EXPECT_EQ(advice.mode, ControlMode::Stream);
   EXPECT_NEAR(change(advice.times.host.time.gpu_ns, advice.times.stream.gpu_ns), -0.40, 0.005);
   EXPECT_LT(2 * advice.times.kernel->overlap_ns, 0.05 * advice.times.kernel->sequence_ns);
-  EXPECT_NEAR(*advice.gain(ControlMode::Kernel), *advice.gain(ControlMode::Stream), kLeastGain);
+  EXPECT_NEAR(*advice.gain(ControlMode::Kernel), *advice.gain(ControlMode::Stream), kLeastModeGain);
   EXPECT_GE(*advice.program_gain(ControlMode::Stream), 0.25);
   EXPECT_LE(*advice.program_gain(ControlMode::Stream), 0.35);
   EXPECT_LE(0.07 * *advice.program_gain(ControlMode::Stream), 0.05);
