@@ -43,9 +43,9 @@ struct FusedMemory {
 /// stop. A kernel and tests on the host run this same function.
 ///
 /// Who packs writes into the memory of the peer, then counts; who counts last rings. A count releases and acquires on
-/// this GPU, the ring releases at system scope, and what waits for it acquires, so the unpackers see the message. That is enough between GPUs, whose
-/// stores and words take one path; a message that a device such as a network card writes would have to be flushed
-/// before its word is believed (`CU_STREAM_WAIT_VALUE_FLUSH`, where the GPU has
+/// this GPU, the ring releases at system scope, and what waits for it acquires, so the unpackers see the message. That
+/// is enough between GPUs, whose stores and words take one path; a message that a device such as a network card writes
+/// would have to be flushed before its word is believed (`CU_STREAM_WAIT_VALUE_FLUSH`, where the GPU has
 /// `CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES`), which a kernel cannot do.
 ///
 /// @tparam Block  a thread of a block, with these functions:
