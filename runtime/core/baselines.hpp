@@ -1,9 +1,11 @@
 #pragma once
+#include <array>
 #include <memory>
 #include <vector>
 
 #include "runtime/core/backend.hpp"
 #include "runtime/core/backend_options.hpp"
+#include "runtime/core/ping_pong.hpp"
 #include "runtime/core/stencil.hpp"
 
 namespace tutti::internal {
@@ -76,6 +78,12 @@ class Baselines {
   /// @errors InvalidInput: values outside their ranges, GPUs that do not reach each other. Machine: a call failed.
   [[nodiscard]] virtual Expected<std::unique_ptr<Stencil>> stencil(StencilSpec spec,
                                                                    const std::vector<VertexId>& gpus) = 0;
+  /// A ping-pong between GPUs of the backend, with streams of its own.
+  /// @param spec  its `gpus` are not looked at
+  /// @param gpus  of the two ranks; both may have the same one
+  /// @errors InvalidInput: GPUs that do not reach each other. Machine: a call failed.
+  [[nodiscard]] virtual Expected<std::unique_ptr<PingPong>> ping_pong(PingPongSpec spec,
+                                                                      const std::array<VertexId, 2>& gpus) = 0;
 };
 
 }  // namespace tutti::internal

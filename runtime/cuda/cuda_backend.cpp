@@ -13,6 +13,7 @@
 #include "runtime/cuda/device_watch.hpp"
 #include "runtime/cuda/discovery.hpp"
 #include "runtime/cuda/memcpy_batch.hpp"
+#include "runtime/cuda/ping_pong.hpp"
 #include "runtime/cuda/plain_copy.hpp"
 #include "runtime/cuda/stencil_exchange.hpp"
 #include "runtime/cuda/wait_probe.hpp"
@@ -107,6 +108,10 @@ class CudaBaselines final : public Baselines {
     spec.gpus.clear();
     for (const VertexId gpu : gpus) spec.gpus.push_back(devices_.device_of(gpu));
     return make_stencil(spec);
+  }
+  Expected<std::unique_ptr<PingPong>> ping_pong(PingPongSpec spec, const std::array<VertexId, 2>& gpus) override {
+    spec.gpus = {devices_.device_of(gpus[0]), devices_.device_of(gpus[1])};
+    return make_ping_pong(spec);
   }
 
  private:

@@ -157,7 +157,7 @@ class Exchange {
   Expected<void> wait(std::chrono::steady_clock::time_point begin) {
     std::vector<FusedGroup::Kernel> kernels;
     for (const Rank& rank : ranks_) kernels.push_back({rank.gpu, rank.stream.get()});
-    return group_.wait(kernels, begin, std::chrono::microseconds(20)).and_then([&] { return gave_up(); });
+    return group_.wait(kernels, begin, {std::chrono::microseconds(20)}).and_then([&] { return gave_up(); });
   }
 
   /// The error of kernels that gave up, if some did: of the one that waited for a peer in the earliest round.

@@ -64,7 +64,7 @@ Expected<void> FusedGroup::reach(int gpu, int peer, std::string_view purpose) {
 }
 
 Expected<void> FusedGroup::wait(std::span<const Kernel> kernels, std::chrono::steady_clock::time_point begin,
-                                Duration nap) {
+                                const Watch& watch) {
   const auto limit = begin + limits_.limit;
   while (true) {
     const auto running = find_running(kernels);
@@ -75,11 +75,11 @@ Expected<void> FusedGroup::wait(std::span<const Kernel> kernels, std::chrono::st
     if (now > limit + limits_.last_wait) {
       abandoned_ = true;
       return machine_error(fmt::format(
-          "the fused kernel of GPU {} is not over within {}, and did not give up in the {} that followed; end this "
-          "program, and see whether the GPU still works",
-          (*running)->gpu, to_string(limits_.limit), to_string(limits_.last_wait)));
+          "the {} of GPU {} is not over within {}, and did not give up in the {} that followed; end this program, and "
+          "see whether the GPU still works",
+          watch.what, (*running)->gpu, to_string(limits_.limit), to_string(limits_.last_wait)));
     }
-    nap == Duration{0} ? std::this_thread::yield() : std::this_thread::sleep_for(nap);
+    watch.nap == Duration{0} ? std::this_thread::yield() : std::this_thread::sleep_for(watch.nap);
   }
 }
 

@@ -21,8 +21,9 @@ namespace tutti::internal::cuda {
 /// Checks that blocks can have so many threads.
 /// @errors InvalidInput: not from 32 to 1024, or no multiple of 32
 [[nodiscard]] Expected<void> check_threads_of_block(std::uint32_t threads);
-/// The host's side of fused kernels that run on several GPUs at once: access to each other's memory, the word that
-/// stops them, their reports, and a watchdog over them. It outlives the kernels and what they use.
+
+/// The host's side of kernels and streams of several GPUs that wait for each other: access to each other's memory, the
+/// word that stops them, their reports, and a watchdog over them. It outlives the kernels and what they use.
 class FusedGroup {
  public:
   /// When kernels are told to give up, and when they are left behind.
@@ -49,10 +50,14 @@ class FusedGroup {
   /// @errors InvalidInput: one does not reach another one; Machine
   Expected<void> reach_each_other(std::span<const int> gpus, std::string_view purpose);
 
+  /// How streams are waited for.
+  struct Watch {
+    Duration nap{};                          ///< between two looks; 0: the thread lets others go first
+    std::string_view what = "fused kernel";  ///< that a stream has, for the error
+  };
   /// Waits for all kernels, and tells them to give up at the limit. Where they do not, they are left behind.
-  /// @param nap  between two looks; 0: the thread lets others go first
   /// @errors Machine: a GPU has failed, of whichever rank; kernels are left behind
-  Expected<void> wait(std::span<const Kernel> kernels, std::chrono::steady_clock::time_point begin, Duration nap);
+  Expected<void> wait(std::span<const Kernel> kernels, std::chrono::steady_clock::time_point begin, const Watch& watch);
   /// Tells the kernels to give up.
   void stop();
   /// Whether kernels were left behind: what they use must never be freed, and no call may wait for them.

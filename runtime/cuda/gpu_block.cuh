@@ -7,7 +7,14 @@
 
 namespace tutti::internal::cuda {
 
-/// A thread of a block on a GPU, for `run_fused_block`.
+/// The GPU's timer, ns.
+__device__ inline std::uint64_t global_time() {
+  std::uint64_t now = 0;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+}
+
+/// A thread of a block on a GPU, for `run_fused_block` and `run_ping_pong_block`.
 class GpuBlock {
  public:
   __device__ explicit GpuBlock(std::uint64_t* shared) : shared_(shared) {}
@@ -48,6 +55,11 @@ class GpuBlock {
       if (look % kLooks == 0 && *stop != 0) return false;
     static_cast<void>(waited.load(::cuda::std::memory_order_acquire));  // words only grow
     return true;
+  }
+  __device__ static void rest(std::uint64_t ns) {
+    const std::uint64_t start = global_time();
+    while (global_time() - start < ns) {
+    }
   }
 
  private:

@@ -1,16 +1,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/cuda/gpu_block.cuh"
 #include "runtime/cuda/kernels.hpp"
 
 namespace tutti::internal::cuda {
 namespace {
-
-__device__ std::uint64_t global_time() {
-  std::uint64_t now = 0;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-  return now;
-}
 
 __global__ void doorbell(StartOrder* order, std::uint64_t most) {
   std::uint64_t value = 0, target = 0, seen = 0;
@@ -70,11 +65,7 @@ __global__ void echo(const volatile std::uint32_t* asked, SignalLine<std::uint64
   }
 }
 
-__global__ void spin(std::uint64_t ns) {
-  const std::uint64_t start = global_time();
-  while (global_time() - start < ns) {
-  }
-}
+__global__ void spin(std::uint64_t ns) { GpuBlock::rest(ns); }
 
 /// Sums of words w[0..n): low = sum w, high = sum (n - i) w[i], both modulo 2^32 - 1. This equals the result of
 /// Fletcher's loop and can be summed in any order.

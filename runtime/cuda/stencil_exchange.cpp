@@ -354,7 +354,7 @@ class CudaStencil final : public Stencil {
   Expected<void> wait_for_kernels(SteadyClock::time_point begin) {
     std::vector<FusedGroup::Kernel> kernels;
     for (const Slab& slab : slabs_) kernels.push_back({slab.gpu, slab.main.get()});
-    return group_.wait(kernels, begin, Duration{0}).and_then([&]() -> Expected<void> {
+    return group_.wait(kernels, begin, {}).and_then([&]() -> Expected<void> {
       if (!group_.has_given_up()) return {};
       return machine_error(
           fmt::format("the fused kernels are not over within {} and gave up; give fewer iterations or a longer limit",

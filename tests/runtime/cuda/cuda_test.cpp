@@ -799,6 +799,15 @@ TEST_F(Cuda, AStencilRunsBesideTheBackend) {
   EXPECT_EQ(fields[0], fields[1]);
 }
 
+TEST_F(Cuda, APingPongRunsBesideTheBackend) {
+  const auto ping_pong = station.backend->baselines()->ping_pong({}, {station.at("gpu0"), station.at("gpu0")});
+  ASSERT_TRUE(ping_pong.has_value()) << ping_pong.error().text();
+  for (const PingPongMode mode : kPingPongModes) {
+    const auto took = (*ping_pong)->run({mode, Bytes{100}, Duration{}, 5, true});
+    EXPECT_TRUE(took.has_value()) << took.error().text();
+  }
+}
+
 // ---- jobs that overlap
 
 /// Fills each image with the number of its job and compares the reports.

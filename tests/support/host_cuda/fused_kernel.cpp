@@ -1,12 +1,15 @@
-// Fused kernels on the host, of which each thread of a block is a thread of the host, and the other kernels of the
-// stencil.
+// Kernels on the host of which each thread of a block is a thread of the host: fused ones and the ping-pong; and the
+// other kernels of the stencil.
 #include "runtime/cuda/fused_kernel.hpp"
 
 #include <atomic>
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
 
+#include "runtime/cuda/ping_pong_kernel.hpp"
 #include "runtime/cuda/stencil_kernels.hpp"
 #include "tests/support/host_cuda/gpu.hpp"
 #include "tests/support/host_cuda/host_cuda.hpp"
@@ -16,6 +19,7 @@ namespace tutti::internal::host_cuda {
 namespace {
 
 std::atomic<std::uint32_t> fused_slots{4};
+std::atomic<int> block_rests{0};
 
 /// Threads of a block: fewer than peers in some tests, so that some wait for several.
 constexpr std::uint32_t kThreads = 2;
@@ -80,6 +84,10 @@ class HostBlock {
       if (load(const_cast<std::uint64_t*>(stop)) != 0) return false;
     return true;
   }
+  static void rest(std::uint64_t ns) {
+    ++block_rests;
+    std::this_thread::sleep_for(std::chrono::nanoseconds(ns));
+  }
 
  private:
   static std::uint64_t load(std::uint64_t* word) { return std::atomic_ref(*word).load(std::memory_order_acquire); }
@@ -88,37 +96,51 @@ class HostBlock {
   std::uint32_t thread_;
 };
 
+/// What a thread of a block does. @param block  its number in the launch
+using BlockProgram = std::function<void(HostBlock&, std::uint32_t block)>;
+
 /// The threads of one launch.
-template <class Work>
-class FusedLaunch {
+class BlockThreads {
  public:
-  FusedLaunch(std::uint32_t blocks, const cuda::FusedMemory& memory, const Work& work)
-      : memory_(memory), work_(work), running_(blocks * kThreads), shared_(blocks) {
+  BlockThreads(std::uint32_t blocks, BlockProgram program)
+      : program_(std::move(program)), running_(blocks * kThreads), shared_(blocks) {
     for (std::uint32_t b = 0; b < blocks; ++b)
-      for (std::uint32_t t = 0; t < kThreads; ++t) threads_.emplace_back([this, b, t] { run(shared_[b], t); });
+      for (std::uint32_t t = 0; t < kThreads; ++t) threads_.emplace_back([this, b, t] { run(b, t); });
   }
-  FusedLaunch(const FusedLaunch&) = delete;  // its threads know it by its address
-  FusedLaunch& operator=(const FusedLaunch&) = delete;
-  ~FusedLaunch() {
+  BlockThreads(const BlockThreads&) = delete;  // its threads know it by its address
+  BlockThreads& operator=(const BlockThreads&) = delete;
+  ~BlockThreads() {
     for (std::thread& thread : threads_) thread.join();
   }
 
   [[nodiscard]] bool over() const { return running_ == 0; }
 
  private:
-  void run(Shared& shared, std::uint32_t thread) {
-    HostBlock block(shared, thread);
-    Work work = work_;
-    cuda::run_fused_block(block, memory_, work);
+  void run(std::uint32_t number, std::uint32_t thread) {
+    HostBlock block(shared_[number], thread);
+    program_(block, number);
     --running_;
   }
 
-  const cuda::FusedMemory memory_;
-  const Work work_;
+  const BlockProgram program_;
   std::atomic<std::uint32_t> running_;
   std::vector<Shared> shared_;  ///< [blocks]
   std::vector<std::thread> threads_;
 };
+
+cudaError_t launch_blocks(cudaStream_t stream, std::uint32_t blocks, const BlockProgram& program,
+                          std::initializer_list<const void*> touches) {
+  launch(
+      stream,
+      [=, running = std::shared_ptr<BlockThreads>()](Instant, Instant now) mutable -> std::optional<Instant> {
+        if (!running) running = std::make_shared<BlockThreads>(blocks, program);
+        if (!running->over()) return std::nullopt;
+        running.reset();
+        return now;
+      },
+      touches);
+  return cudaGetLastError();
+}
 
 /// An address of the launch that the stream's GPU does not reach, or one that it does.
 template <class Work>
@@ -131,17 +153,14 @@ const void* worst_address(int gpu, const cuda::FusedMemory& memory, const Work& 
 }
 
 template <class Work>
-cudaError_t launch_blocks(cudaStream_t stream, std::uint32_t blocks, const cuda::FusedMemory& memory,
-                          const Work& work) {
-  launch(stream,
-         [=, running = std::shared_ptr<FusedLaunch<Work>>()](Instant, Instant now) mutable -> std::optional<Instant> {
-           if (!running) running = std::make_shared<FusedLaunch<Work>>(blocks, memory, work);
-           if (!running->over()) return std::nullopt;
-           running.reset();
-           return now;
-         },
-         {memory.words, memory.report, worst_address(stream->gpu->ordinal(), memory, work)});
-  return cudaGetLastError();
+cudaError_t launch_fused_blocks(cudaStream_t stream, std::uint32_t blocks, const cuda::FusedMemory& memory,
+                                const Work& work) {
+  const auto program = [=](HostBlock& block, std::uint32_t) {
+    Work mine = work;
+    cuda::run_fused_block(block, memory, mine);
+  };
+  return launch_blocks(stream, blocks, program,
+                       {memory.words, memory.report, worst_address(stream->gpu->ordinal(), memory, work)});
 }
 
 void run_part(cuda::StencilPart part, std::uint64_t round, const cuda::StencilWork& work) {
@@ -156,6 +175,7 @@ void run_part(cuda::StencilPart part, std::uint64_t round, const cuda::StencilWo
 }  // namespace
 
 void set_fused_slots(std::uint32_t slots) { fused_slots = slots; }
+int rests_of_blocks() { return block_rests; }
 
 }  // namespace tutti::internal::host_cuda
 
@@ -163,12 +183,12 @@ namespace tutti::internal::cuda {
 
 cudaError_t launch_fused(cudaStream_t stream, std::uint32_t blocks, std::uint32_t, const FusedMemory& memory,
                          const CheckedExchange& work) {
-  return host_cuda::launch_blocks(stream, blocks, memory, work);
+  return host_cuda::launch_fused_blocks(stream, blocks, memory, work);
 }
 
 cudaError_t launch_fused_stencil(cudaStream_t stream, std::uint32_t blocks, std::uint32_t, const FusedMemory& memory,
                                  const StencilWork& work) {
-  return host_cuda::launch_blocks(stream, blocks, memory, work);
+  return host_cuda::launch_fused_blocks(stream, blocks, memory, work);
 }
 
 cudaError_t launch_stencil(cudaStream_t stream, StencilPart part, std::uint32_t, std::uint32_t, std::uint64_t round,
@@ -194,5 +214,15 @@ cudaError_t find_stencil_slots(std::uint32_t threads, FusedSlots& fused, FusedSl
   static_cast<void>(find_fused_slots(threads, inner));
   return find_fused_slots(threads, fused);
 }
+
+cudaError_t launch_ping_pong(cudaStream_t stream, std::uint32_t, const PingPongWork& work) {
+  const auto program = [=](host_cuda::HostBlock& block, std::uint32_t piece) {
+    run_ping_pong_block(block, work, piece);
+  };
+  return host_cuda::launch_blocks(stream, work.blocks, program,
+                                  {work.mine, work.peers, work.arrived, work.answered, work.gave_up});
+}
+
+cudaError_t find_ping_pong_slots(std::uint32_t threads, FusedSlots& slots) { return find_fused_slots(threads, slots); }
 
 }  // namespace tutti::internal::cuda

@@ -78,6 +78,8 @@ void count_calls(const std::string& function);
 [[nodiscard]] int counted_calls(const std::string& function);
 /// Kernels so far that poll a signal in host memory.
 [[nodiscard]] int polls_of_host_memory();
+/// Rests so far of threads in blocks that pass messages.
+[[nodiscard]] int rests_of_blocks();
 /// Calls that wait at present for the work of GPUs because they free or unpin memory, or the queue is full.
 [[nodiscard]] int waiting_calls();
 
