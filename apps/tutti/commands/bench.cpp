@@ -1,6 +1,7 @@
 #include "apps/tutti/commands/bench_copies.hpp"
 #include "apps/tutti/commands/bench_machine.hpp"
 #include "apps/tutti/commands/bench_methods.hpp"
+#include "apps/tutti/commands/bench_ping_pong.hpp"
 #include "apps/tutti/commands/bench_stencil.hpp"
 #include "apps/tutti/commands/bench_transfers.hpp"
 #include "apps/tutti/commands/bench_wait.hpp"
@@ -20,6 +21,7 @@ void add_bench(programs::CommandLine& program) {
   add_bench_copies(command);
   add_bench_transfers(command);
   add_bench_wait(command);
+  add_bench_ping_pong(command);
   add_bench_stencil(command);
 }
 

@@ -8,18 +8,17 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <sys/utsname.h>
 
 #include "apps/interrupt.hpp"
 #include "apps/output_file.hpp"
 #include "apps/tutti/commands/command.hpp"
+#include "apps/tutti/commands/host_line.hpp"
 #include "apps/tutti/commands/rig.hpp"
 #include "apps/tutti/lab/transfer_bench.hpp"
 #include "apps/tutti/reports/transfers_report.hpp"
 #include "model/base/suggestion.hpp"
 #include "model/sharing/compile_machine.hpp"
 #include "runtime/core/notes.hpp"
-#include "runtime/host/cuda_library.hpp"
 #include "runtime/host/today.hpp"
 
 namespace tutti::internal {
@@ -108,19 +107,6 @@ Expected<TransfersQuestion> read_question(const TransfersCommand& command) {
   return question;
 }
 
-/// "Linux 6.1.0, 16 cores, NVIDIA H200, driver 13.0"
-std::string host_line(const TransfersCommand& command) {
-  utsname system{};
-  uname(&system);
-  std::string line =
-      fmt::format("{} {}, {} core{}", system.sysname, system.release, usable_cores(), usable_cores() == 1 ? "" : "s");
-  if (command.backend.simulated()) return line;
-  const auto cuda = open_cuda_library();
-  const auto host = cuda ? (*cuda)->discover_host() : Expected<HostFacts>(tl::unexpected(cuda.error()));
-  if (host && !host->devices.empty()) line += fmt::format(", {}, driver {}", host->devices.front().name, host->driver);
-  return line;
-}
-
 /// The measurement of one machine into a record.
 class TransfersRun {
  public:
@@ -141,7 +127,7 @@ class TransfersRun {
     record_.sizes = bench_.sizes;
     if (!command.in_real_time()) return;
     record_.date = today();
-    record_.host = host_line(command);
+    record_.host = host_line(command.backend);
   }
 
   Expected<TransfersRecord> measure() {

@@ -167,6 +167,29 @@ class BenchWait(Programs):
                 self.refuses(self.tutti("bench", "wait", "--machine", "configs/machines/h200x4.yaml", "--backend", "sim", *words), sentence)
 
 
+class BenchPingPong(Programs):
+    NO_GPU = "machine: {name: m, vertices: {mem0: {kind: memory}, cpu0: {kind: cpu}}, links: [{from: mem0, to: cpu0, bandwidth: 1 GB/s}]}"
+
+    def pingpong(self, *words, machine="configs/machines/h200x4.yaml"):
+        return self.tutti("bench", "pingpong", "--machine", machine, "--backend", "sim", *words)
+
+    def test_mistakes_end_with_2(self):
+        for words, sentence in ((["--gpu", "gpu9"], "--gpu: 'gpu9' is no GPU of the machine; it has gpu0, gpu1, gpu2, gpu3"),
+                                (["--gpu", "gpu0", "cpu0"], "--gpu: 'cpu0' is no GPU of the machine; it has gpu0"),
+                                (["--gpu", "gpu0", "gpu1", "gpu2"], "--gpu: 3 GPUs are named; give two, or one for both ranks"),
+                                (["--from", "0 B"], "--from: '0 B' is no size of a message; write one from 1 B to 1 MiB, like 64KiB"),
+                                (["--to", "2 MiB"], "--to: '2 MiB' is no size"), (["--from", "large"], "--from: 'large'"),
+                                (["--from", "64 B", "--to", "4 B"], "--from: 64 B is above --to, 4 B; give the smaller size first"),
+                                (["--kernel", "2ms"], "--kernel: '2ms' is no length of a kernel; write one from 0us to 1 ms, like 5us"),
+                                (["--kernel", "long"], "--kernel: 'long'"), (["--rounds", "0"], "--rounds"), (["--rounds", "1000001"], "--rounds"),
+                                (["--samples", "0"], "--samples"), ([], "the sim backend has no driver to compare with"),
+                                (["--gpu", "gpu3"], "the sim backend has no driver to compare with")):
+            with self.subTest(words=words):
+                self.refuses(self.pingpong(*words), sentence)
+        self.refuses(self.pingpong(machine=self.file("version: 1\n" + self.NO_GPU)), "this machine has no GPU that could pass a message on")
+        self.refuses(self.tutti("bench", "pingpong"), "--machine")
+
+
 class BenchStencil(Programs):
     def test_mistakes_end_with_2(self):
         for words, sentence in ((["--gpus", "9"], "--gpus: '9' is not possible; give 1 to 4"), (["--gpus", "0"], "--gpus: '0' is not possible"),
