@@ -28,9 +28,14 @@ std::string winners_text(const std::vector<PingPongCase>& cases) {
   return text;
 }
 
+/// As scripts write them.
+std::string key_of(PingPongMode mode) {
+  return mode == PingPongMode::ByHand ? "by_hand" : std::string(to_string(mode));
+}
+
 Json json_of(const PingPongCase& one, PingPongMode mode) {
   const SampleSummary& times = one.of(mode);
-  Json json{{"mode", to_string(mode)},   {"count", times.count},
+  Json json{{"mode", key_of(mode)},      {"count", times.count},
             {"median_us", times.median}, {"p99_us", times.p99},
             {"worst_us", times.worst},   {"against_host_percent", 100 * one.ratio(mode, PingPongMode::Host)}};
   if (mode == PingPongMode::Stream) json["ratio_to_by_hand"] = one.ratio(mode, PingPongMode::ByHand);

@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
 """`tutti bench`."""
 import json
+import os
+import re
+import signal
 import sys
+import unittest
 
 from programs import Programs, main
 
@@ -188,6 +192,50 @@ class BenchPingPong(Programs):
                 self.refuses(self.pingpong(*words), sentence)
         self.refuses(self.pingpong(machine=self.file("version: 1\n" + self.NO_GPU)), "this machine has no GPU that could pass a message on")
         self.refuses(self.tutti("bench", "pingpong"), "--machine")
+
+
+@unittest.skipUnless("TUTTI_HOST_BACKEND" in os.environ, "this build has no CUDA")
+class BenchPingPongOnGpusOfTheHost(Programs):
+    def setUp(self):
+        super().setUp()
+        self.environment = {**os.environ, "LD_LIBRARY_PATH": os.environ["TUTTI_HOST_BACKEND"]}
+        self.machine = self.folder / "machine.yaml"
+        found = self.run_program("tutti/tutti", "topology", "detect", "--out", self.machine, env=self.environment)
+        self.assertEqual(found.returncode, 0, found.stderr)
+
+    def pingpong(self, *words):
+        run = self.run_program("tutti/tutti", "bench", "pingpong", "--machine", self.machine, "--rounds", 3, "--samples", 2, *words, env=self.environment)
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        return run.stdout
+
+    def test_every_size_and_mode_has_a_row(self):
+        text = self.pingpong("--to", "16 B")
+        rows = [re.split("  +", line)[:3] for line in text.split("\n")[1:17]]
+        self.assertEqual(rows, [[size, kernel, mode] for kernel in ("none", "5 us") for size in ("4 B", "16 B") for mode in ("host", "stream", "by hand", "kernel")])
+        self.assertIn("round trips between gpu0 and gpu1: 2 runs of each mode in turn, each the mean of 3 round trips; ", text)
+
+    def test_the_json_has_every_case(self):
+        answer = json.loads(self.pingpong("--gpu", "gpu3", "gpu1", "--from", "3 B", "--to", "64 KiB", "--json"))
+        self.assertEqual((answer["schema_version"], answer["gpus"], answer["rounds"], answer["samples"]), (1, ["gpu3", "gpu1"], 3, 2))
+        self.assertEqual([(case["kernel_us"], case["bytes"]) for case in answer["cases"]], [(kernel, 3 * 4**i) for kernel in (0, 5) for i in range(8)])
+        for case in answer["cases"]:
+            self.assertEqual([row["mode"] for row in case["modes"]], ["host", "stream", "by_hand", "kernel"])
+            self.assertEqual([row["mode"] for row in case["modes"] if "ratio_to_by_hand" in row], ["stream"])
+            for row in case["modes"]:
+                self.assertEqual(row["count"], 2)
+                self.assertLessEqual(row["median_us"], row["worst_us"])
+        self.assertEqual(answer["worst_ratio_to_by_hand"], max(case["modes"][1]["ratio_to_by_hand"] for case in answer["cases"]))
+        self.assertRegex(answer["host"], ", GPU of the host, driver ")
+
+    def test_both_ranks_may_have_one_gpu(self):
+        self.assertEqual(json.loads(self.pingpong("--gpu", "gpu2", "--to", "4 B", "--kernel", "0us", "--json"))["gpus"], ["gpu2", "gpu2"])
+
+    def test_an_interrupt_ends_it_with_130(self):
+        process = self.start("tutti/tutti", "bench", "pingpong", "--machine", self.machine, env=self.environment)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, out), (130, ""))
+        self.assertIn("interrupted; there is nothing to report yet", err)
 
 
 class BenchStencil(Programs):

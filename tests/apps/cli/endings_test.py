@@ -10,30 +10,12 @@ import subprocess
 import sys
 import time
 
-from programs import EXAMPLE, H200X4, MEASURED, ROOT, WAFER, Programs, main
+from programs import EXAMPLE, H200X4, INTERRUPTS, MEASURED, ROOT, WAFER, Programs, main
 
 SIM = "configs/machines/inspection-example.yaml"
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Signals(Programs):
-    def start(self, program, *words, ignored=()):
-        """Starts a program and waits until it runs: it watches for interrupts from then on."""
-        def set_signals():  # whatever this test was started with
-            for number in SIGNALS:
-                signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
-
-        process = subprocess.Popen([str(self.built / program), *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, preexec_fn=set_signals)
-        self.addCleanup(lambda: (process.kill(), process.communicate()))
-        status = pathlib.Path(f"/proc/{process.pid}/status")
-        for _ in range(600):
-            caught = next(line.split()[1] for line in status.read_text(encoding="utf-8").splitlines() if line.startswith("SigCgt"))
-            if int(caught, 16) >> (signal.SIGINT - 1) & 1 or process.poll() is not None:
-                break
-            time.sleep(0.1)
-        time.sleep(0.2)
-        return process
-
     def ends(self, process, *numbers):
         for number in numbers:
             process.send_signal(number)
@@ -45,7 +27,7 @@ class Signals(Programs):
         return ["run", self.file(f"version: 1\ntasks: [{{name: a, period: {period}, wcet: {wcet}}}]\n"), "--clock", "real", "--for", "300s", "--json"]
 
     def test_every_signal_drains_and_reports(self):
-        for number in SIGNALS:
+        for number in INTERRUPTS:
             with self.subTest(number=number):
                 out, err = self.ends(self.start("tutti/tutti", *self.real_time()), number)
                 self.assertIn("interrupted; the report covers what had run", err)
@@ -57,7 +39,7 @@ class Signals(Programs):
                 self.assertTrue(csv.exists())
 
     def test_commands_that_measure_say_so_and_write_nothing(self):
-        for number in SIGNALS:
+        for number in INTERRUPTS:
             for words in (["calibrate", "--machine", SIM, "--out", self.folder / "out", "--backend", "sim", "--copy", "4MiB", "--rounds", 1000],
                           ["verify", "--machine", SIM, "--backend", "sim", "--random", 100, "--repeats", 1000, "--largest", "256KiB", "--out", self.folder / "out"],
                           ["bench", "transfers", "--machine", SIM, "--backend", "sim", "--clock", "real", "--samples", 100000, "--svg", self.folder / "out"]):

@@ -6,9 +6,11 @@ anew.
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -18,6 +20,7 @@ SECOND_HOST = "tests/golden/h200x4-second-host.json"
 H200X4 = "configs/machines/h200x4.yaml"
 EXAMPLE = "configs/batches/inspection-example.yaml"
 WAFER = "configs/tasks/wafer-inspection.yaml"
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 TWO_LINES = "configs/tasks/two-lines.yaml"
 ONE_GPU = (TESTS / "apps/cli/one_gpu.yaml").read_text(encoding="utf-8")
 
@@ -39,6 +42,23 @@ class Programs(unittest.TestCase):
         command = [str(self.built / program), *map(str, words)]
         options = {"cwd": ROOT, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
         return subprocess.run(command, text=True, timeout=120, check=False, **options)
+
+    def start(self, program, *words, ignored=(), **options):
+        """Starts a program and waits until it runs: it watches for interrupts from then on."""
+        def set_signals():  # whatever this test was started with
+            for number in INTERRUPTS:
+                signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
+
+        process = subprocess.Popen([str(self.built / program), *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, preexec_fn=set_signals, **options)
+        self.addCleanup(lambda: (process.kill(), process.communicate()))
+        status = pathlib.Path(f"/proc/{process.pid}/status")
+        for _ in range(600):
+            caught = next(line.split()[1] for line in status.read_text(encoding="utf-8").splitlines() if line.startswith("SigCgt"))
+            if int(caught, 16) >> (signal.SIGINT - 1) & 1 or process.poll() is not None:
+                break
+            time.sleep(0.1)
+        time.sleep(0.2)
+        return process
 
     def tutti(self, *words):
         return self.run_program("tutti/tutti", *words)
