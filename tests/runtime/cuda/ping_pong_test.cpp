@@ -3,7 +3,10 @@
 #include "runtime/cuda/ping_pong.hpp"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <string>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -218,6 +221,28 @@ TEST_P(PingPongIn, AKernelThatDoesNotEndIsLeftBehind) {
     const cuda::DeviceGuard guard(gpu);
     EXPECT_EQ(cudaDeviceDisablePeerAccess(1 - gpu), cudaSuccess);
   }
+}
+
+/// Ends the process. The run takes 20 s, or its first kernel for ever, and a GPU goes meanwhile.
+void lose_a_gpu(PingPongMode mode) {
+  const auto ping_pong = make_ping_pong(spec_on(0, 1)).value();
+  if (mode != PingPongMode::Kernel) host_cuda::device(1).hang_next_kernel();
+  std::jthread losing([] {
+    std::this_thread::sleep_for(milliseconds(100));
+    host_cuda::device(1).lose();
+  });
+  const auto took = ping_pong->run(run_of(mode, 4, 10'000, milliseconds(1)));
+  std::fprintf(stderr, "%s\n", took ? "fine" : took.error().message.c_str());
+  std::fflush(stderr);
+  losing.join();
+  std::_Exit(0);
+}
+
+// What is lost stays lost, so each run is a process of its own.
+TEST(PingPongDeathTest, ALostGpuIsAnErrorAndNoHang) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  for (const PingPongMode mode : kPingPongModes)
+    EXPECT_EXIT(lose_a_gpu(mode), testing::ExitedWithCode(0), "cudaErrorUnknown");
 }
 
 // 2000 rounds of 2 ms are more than 20 ms.
