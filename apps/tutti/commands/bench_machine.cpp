@@ -1,6 +1,7 @@
 #include "apps/tutti/commands/bench_machine.hpp"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 
 #include <fmt/format.h>
@@ -308,12 +309,19 @@ int bench_machine(const BenchOptions& options) {
   const auto rows = find_rows(*machine, options, *size);
   if (!rows) return report_error(rows.error());
   Json json = Json::array();
-  programs::Table table({"what", "unit", "of", "median", "99 %"});
+  programs::Table table({"what", "unit", "of", "least", "median", "99 %"});
   table.align_left(1);
   for (const auto& [what, unit, values] : *rows) {
-    const double middle = median(values), tail = quantile(values, 0.99);
-    json.push_back({{"what", what}, {"unit", unit}, {"count", values.size()}, {"median", middle}, {"p99", tail}});
-    table.add({what, unit, fmt::to_string(values.size()), fmt::format("{:.1f}", middle), fmt::format("{:.1f}", tail)});
+    const std::array quantiles{quantile(values, 0), median(values), quantile(values, 0.99)};
+    json.push_back({{"what", what},
+                    {"unit", unit},
+                    {"count", values.size()},
+                    {"least", quantiles[0]},
+                    {"median", quantiles[1]},
+                    {"p99", quantiles[2]}});
+    std::vector<std::string> cells{what, unit, fmt::to_string(values.size())};
+    for (const double value : quantiles) cells.push_back(fmt::format("{:.2f}", value));
+    table.add(std::move(cells));
   }
   if (options.json) {
     fmt::print("{}\n", Json{{"schema_version", 1}, {"machine", machine->name()}, {"rows", json}}.dump(2));
