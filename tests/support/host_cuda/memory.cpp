@@ -2,8 +2,11 @@
 
 #include <cstring>
 #include <map>
+#include <string>
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "tests/support/host_cuda/calls.hpp"
 
@@ -55,6 +58,17 @@ std::byte* map(std::size_t size) {
   return static_cast<std::byte*>(data);
 }
 
+/// Memory of a GPU, which other processes can map. @return its file; below 0: there is none
+int map_shared(std::byte** memory, std::size_t size) {
+  const int file = memfd_create("host_cuda", MFD_CLOEXEC);
+  if (file < 0) return file;
+  const bool sized = ftruncate(file, static_cast<off_t>(in_pages(size))) == 0;
+  void* const data = sized ? mmap(nullptr, in_pages(size), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
+  if (data == MAP_FAILED) return close(file), -1;
+  *memory = static_cast<std::byte*>(data);
+  return file;
+}
+
 /// Takes memory of a GPU if it has so much. @return whether it had
 bool take(Gpu& gpu, std::size_t size) {
   std::size_t used = gpu.memory_used;
@@ -68,9 +82,11 @@ cudaError_t allocate(void** memory, std::size_t size) {
   Gpu& gpu = current_gpu();
   if (size == 0) return *memory = nullptr, cudaSuccess;
   if (!take(gpu, in_pages(size))) return cudaErrorMemoryAllocation;
-  std::byte* const data = map(size);
-  if (data == nullptr) return cudaErrorMemoryAllocation;
-  add({data, size, gpu.ordinal()});
+  std::byte* data = nullptr;
+  const int file = map_shared(&data, size);
+  if (file < 0) return cudaErrorMemoryAllocation;
+  std::memset(data, kUnwritten, size);
+  add({data, size, gpu.ordinal(), file});
   *memory = data;
   return cudaSuccess;
 }
@@ -86,6 +102,7 @@ cudaError_t free(void* memory) {
   if (owner.fault() != cudaSuccess) return owner.fault();
   if (!remove(memory, true)) return cudaErrorInvalidValue;
   munmap(memory, in_pages(region->size));
+  close(region->file);
   owner.memory_used -= in_pages(region->size);
   return cudaSuccess;
 }
@@ -102,6 +119,15 @@ cudaError_t unpin(void* memory) {
   wait_for_all_gpus();
   return remove(memory, false) ? cudaSuccess : cudaErrorHostMemoryNotRegistered;
 }
+
+/// A handle of CUDA IPC: a file that a process has open.
+struct IpcHandle {
+  pid_t process = 0;
+  int file = -1;
+  int device = 0;
+  std::size_t size = 0;
+};
+static_assert(sizeof(IpcHandle) <= sizeof(cudaIpcMemHandle_t));
 
 }  // namespace
 
@@ -184,28 +210,41 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
   });
 }
 
-// A handle is the address: there is one process.
 cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* memory) {
   return call("cudaIpcGetMemHandle", Scope::Program, [&] {
     const auto region = region_of(memory);
-    if (!region || region->device < 0) return cudaErrorInvalidValue;
-    std::byte* const begin = region->begin;
+    if (!region || region->file < 0) return cudaErrorInvalidValue;
+    const IpcHandle found{getpid(), region->file, region->device, region->size};
     *handle = {};
-    std::memcpy(handle, &begin, sizeof begin);
+    std::memcpy(handle, &found, sizeof found);
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaIpcOpenMemHandle(void** memory, cudaIpcMemHandle_t handle, unsigned) {
   return call("cudaIpcOpenMemHandle", Scope::Device, [&] {
-    std::memcpy(memory, &handle, sizeof *memory);
-    return region_of(*memory) ? cudaSuccess : cudaErrorInvalidValue;
+    IpcHandle found;
+    std::memcpy(static_cast<void*>(&found), &handle, sizeof found);
+    if (found.process == getpid()) return cudaErrorInvalidResourceHandle;
+    const std::string path = "/proc/" + std::to_string(found.process) + "/fd/" + std::to_string(found.file);
+    const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+    if (file < 0) return cudaErrorInvalidResourceHandle;
+    void* const data = mmap(nullptr, in_pages(found.size), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    if (data == MAP_FAILED) return cudaErrorMapBufferObjectFailed;
+    add({static_cast<std::byte*>(data), found.size, found.device});
+    *memory = data;
+    return cudaSuccess;
   });
 }
 
 cudaError_t cudaIpcCloseMemHandle(void* memory) {
-  return call("cudaIpcCloseMemHandle", Scope::Program,
-              [&] { return region_of(memory) ? cudaSuccess : cudaErrorInvalidValue; });
+  return call("cudaIpcCloseMemHandle", Scope::Program, [&] {
+    const auto region = region_of(memory);
+    if (!region || region->device < 0 || region->file >= 0 || !remove(memory, true)) return cudaErrorInvalidValue;
+    munmap(memory, in_pages(region->size));
+    return cudaSuccess;
+  });
 }
 
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {

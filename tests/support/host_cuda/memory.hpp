@@ -11,6 +11,7 @@ struct Region {
   std::byte* begin = nullptr;
   std::size_t size = 0;
   int device = -1;  ///< below 0: pinned host memory
+  int file = -1;    ///< of memory that this process allocated in a GPU, by which others map it
 };
 
 /// The region of an address; nothing: host memory that is not pinned.
