@@ -10,12 +10,13 @@
 namespace tutti::internal::comm {
 namespace {
 
-constexpr std::uint64_t kFabricMark = 0x31636974'74757400;  // "\0tuttic1": changes with the layout
+constexpr std::uint64_t kFabricMark = 0x32636974'74757400;  // "\0tuttic2": changes with the layout
 constexpr std::align_val_t kFabricAlignment{64};
 
 struct FabricHeader {
   std::uint64_t mark;
   std::int32_t ranks, lanes;
+  LifeSign nic;
 };
 constexpr std::size_t kHeaderSize = 64;
 static_assert(sizeof(FabricHeader) <= kHeaderSize);
@@ -45,7 +46,7 @@ std::size_t Fabric::size(int ranks, int lanes) {
 Fabric Fabric::begin(std::span<std::byte> memory, int ranks, int lanes) {
   TUTTI_EXPECTS(ranks > 0 && ranks <= kMostRanks && lanes > 0, "a fabric has 1 to 16 ranks and a lane");
   TUTTI_EXPECTS(memory.size() >= size(ranks, lanes), "the memory of a fabric has its size");
-  header_of(memory) = {0, ranks, lanes};
+  header_of(memory) = {0, ranks, lanes, {}};
   std::atomic_ref(header_of(memory).mark).store(kFabricMark, std::memory_order_release);
   return Fabric(memory);
 }
@@ -56,7 +57,7 @@ Expected<Fabric> Fabric::open(std::span<std::byte> memory) {
   if (!marked)
     return machine_error(
         "the shared memory holds no fabric of this version of tutti; start all ranks with one version");
-  const auto [mark, ranks, lanes] = header_of(memory);
+  const int ranks = header_of(memory).ranks, lanes = header_of(memory).lanes;
   if (ranks <= 0 || ranks > kMostRanks || lanes <= 0 || lanes > kMostRanks || memory.size() < size(ranks, lanes))
     return machine_error(fmt::format(
         "the fabric in shared memory says {} ranks and {} lanes, which do not fit into its {} bytes; remove it", ranks,
@@ -103,6 +104,8 @@ std::vector<LifeSign*> Fabric::life_signs() const {
   for (int rank = 0; rank < ranks(); ++rank) signs.push_back(&board(rank).life);
   return signs;
 }
+
+LifeSign& Fabric::life_of_nic() const { return header_of(memory_).nic; }
 
 void FabricMemory::Free::operator()(std::byte* memory) const { ::operator delete(memory, kFabricAlignment); }
 

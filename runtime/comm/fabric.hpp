@@ -98,17 +98,19 @@ struct Endpoint {
 
 /// Memory that a rank gave to the NIC.
 struct Region {
-  Word registered = 0;  ///< set last
-  Word unused = 0;
+  Word registered = 0;        ///< set last
+  Word device = 0;            ///< GPU of the memory, as the process of the rank numbers them
   std::uint64_t address = 0;  ///< in the process of the rank; in shared memory the distance from its start
   std::uint64_t bytes = 0;
-  std::int64_t process = 0;               ///< that the address belongs to, where movers of other processes open it
-  std::array<std::byte, 64> handle = {};  ///< by what they do
+  std::int64_t process = 0;               ///< that the address belongs to; 0: in shared memory, or there is one process
+  std::uint64_t offset = 0;               ///< of the memory in what the handle opens
+  std::array<std::byte, 64> handle = {};  ///< by what movers of other processes open it; zeros: they cannot
 };
 
 /// What others see of a rank.
 struct alignas(64) RankBoard {
   LifeSign life;
+  Word joined;                   ///< 0: not yet; 1: with buffers of the host; 2 + i: GPU i may hold buffers, too
   alignas(64) Word aborted;      ///< 1 + the rank that gave up; 0: none did
   std::array<char, 252> reason;  ///< its sentence, cut to this length, with a 0 at its end
   alignas(64) std::array<Word, kBoardWords> words;
@@ -142,6 +144,8 @@ class Fabric {
   void give_up(int rank, std::string_view why) const;
   /// [ranks]
   [[nodiscard]] std::vector<LifeSign*> life_signs() const;
+  /// Of a NIC that opens memory of GPUs of the ranks. It has left when it has closed that.
+  [[nodiscard]] LifeSign& life_of_nic() const;
 
  private:
   explicit Fabric(std::span<std::byte> memory) : memory_(memory) {}

@@ -12,6 +12,8 @@ namespace tutti::internal::comm {
 /// GPUs needs neither that library nor CUDA. Both sides are built from one version of the project.
 struct GpuFunctions {
   const char* version;  ///< of the project that the library was built from
+  /// GPUs that this process sees; 0: none, or no driver.
+  int (*devices)();
   /// As `make_comm_stream` in `runtime/cuda/comm_stream.hpp`.
   Expected<std::unique_ptr<Stream>> (*make_stream)(int device);
   /// As in `runtime/cuda/comm_memory.hpp`, all four.
@@ -27,7 +29,7 @@ struct GpuFunctions {
 };
 
 /// The function that exports them. Its name changes whenever `GpuFunctions` does.
-inline constexpr const char* kGpuEntry = "tutti_cuda_comm_v1";
+inline constexpr const char* kGpuEntry = "tutti_cuda_comm_v2";
 using GpuEntry = const GpuFunctions* (*)();
 
 /// Opens `libtutti_cuda.so`.

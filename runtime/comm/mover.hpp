@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "model/base/error.hpp"
 #include "runtime/comm/fabric.hpp"
 
 namespace tutti::internal::comm {
@@ -13,8 +14,9 @@ enum class MoveState : std::uint8_t { UnderWay, Done, Failed };
 class Mover {
  public:
   virtual ~Mover() = default;
-  /// Where the memory of a region is for this mover; null: it cannot reach it.
-  [[nodiscard]] virtual std::byte* memory_of(const Region& region) = 0;
+  /// Where the memory of a region is for this mover.
+  /// @errors Machine: it cannot reach it
+  [[nodiscard]] virtual Expected<std::byte*> memory_of(const Region& region) = 0;
   /// Begins to move bytes between the memories of two regions.
   /// @return a number for `look`
   [[nodiscard]] virtual std::uint64_t begin(std::byte* to, const std::byte* from, std::size_t bytes) = 0;
@@ -25,7 +27,7 @@ class Mover {
 /// Moves bytes with the caller's thread, within one process.
 class HostMover final : public Mover {
  public:
-  [[nodiscard]] std::byte* memory_of(const Region& region) override {
+  [[nodiscard]] Expected<std::byte*> memory_of(const Region& region) override {
     return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(region.address));
   }
   [[nodiscard]] std::uint64_t begin(std::byte* to, const std::byte* from, std::size_t bytes) override {
@@ -40,9 +42,10 @@ class SharedMemoryMover final : public Mover {
  public:
   /// @param mapping  of the process in which the NIC runs
   explicit SharedMemoryMover(std::span<std::byte> mapping) : mapping_(mapping) {}
-  [[nodiscard]] std::byte* memory_of(const Region& region) override {
-    const bool inside = region.address <= mapping_.size() && region.bytes <= mapping_.size() - region.address;
-    return inside ? mapping_.data() + region.address : nullptr;
+  [[nodiscard]] Expected<std::byte*> memory_of(const Region& region) override {
+    if (region.address <= mapping_.size() && region.bytes <= mapping_.size() - region.address)
+      return mapping_.data() + region.address;
+    return machine_error("a buffer lies outside the shared memory of its job");
   }
   [[nodiscard]] std::uint64_t begin(std::byte* to, const std::byte* from, std::size_t bytes) override {
     std::memmove(to, from, bytes);

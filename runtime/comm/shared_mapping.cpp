@@ -144,12 +144,16 @@ std::span<std::byte> SharedMapping::arena(int rank) const {
   return memory_.subspan(start + static_cast<std::size_t>(rank) * each, each);
 }
 
-Expected<void> SharedMapping::claim(const SharedJob& job, int rank) const {
+Expected<void> SharedMapping::claim(const SharedJob& job, int rank, std::optional<int> device) const {
   if (rank < 0 || rank >= fabric_.ranks())
     return invalid_input(
         fmt::format("the job '{}' has the ranks 0 to {}, and no rank {}", job.name, fabric_.ranks() - 1, rank));
   std::int64_t nobody = 0;
-  if (std::atomic_ref(fabric_.board(rank).life.process).compare_exchange_strong(nobody, getpid())) return {};
+  RankBoard& board = fabric_.board(rank);
+  if (std::atomic_ref(board.life.process).compare_exchange_strong(nobody, getpid())) {
+    set_word(board.joined, device ? 2 + static_cast<Word>(*device) : 1);
+    return {};
+  }
   return invalid_input(fmt::format("rank {} of the job '{}' has joined already, as process {}; each rank joins once",
                                    rank, job.name, nobody));
 }
@@ -157,9 +161,7 @@ Expected<void> SharedMapping::claim(const SharedJob& job, int rank) const {
 Expected<void> SharedMapping::wait_for_all(Duration limit) const {
   int rank = 0;
   const auto all_there = [&] {
-    while (rank < fabric_.ranks() &&
-           std::atomic_ref(fabric_.board(rank).life.process).load(std::memory_order_acquire) != 0)
-      ++rank;
+    while (rank < fabric_.ranks() && look_at(fabric_.board(rank).joined) != 0) ++rank;
     return rank == fabric_.ranks();
   };
   if (holds_within(limit, all_there)) return {};

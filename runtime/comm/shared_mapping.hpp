@@ -1,6 +1,7 @@
 #pragma once
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -41,8 +42,9 @@ class SharedMapping {
   /// What a rank allocates from.
   [[nodiscard]] std::span<std::byte> arena(int rank) const;
   /// This process is a rank of the job from now on.
+  /// @param device  the GPU that may hold buffers of the rank
   /// @errors InvalidInput: there is no such rank, or another process is it
-  [[nodiscard]] Expected<void> claim(const SharedJob& job, int rank) const;
+  [[nodiscard]] Expected<void> claim(const SharedJob& job, int rank, std::optional<int> device = {}) const;
   /// Waits until all ranks have joined.
   /// @errors Machine: one does not come in time; the sentence names it.
   [[nodiscard]] Expected<void> wait_for_all(Duration limit) const;

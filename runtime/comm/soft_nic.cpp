@@ -99,8 +99,11 @@ std::byte* SoftNic::memory_of(int rank, Word region, std::uint64_t offset, std::
   if (!is_registered(rank, region)) return nullptr;
   const Region& found = fabric_.board(rank).regions[region];
   if (offset > found.bytes || bytes > found.bytes - offset) return nullptr;
-  std::byte* const start = mover_.memory_of(found);
-  return start == nullptr ? nullptr : start + offset;
+  const Expected<std::byte*> start = mover_.memory_of(found);
+  if (start) return *start + offset;
+  // Nothing that goes there will ever arrive, and the outcome of one entry could not say why.
+  fabric_.give_up(rank, start.error().message);
+  return nullptr;
 }
 
 Step SoftNic::arrive(Connection& connection, Duration now) {

@@ -112,9 +112,11 @@ Expected<BufferId> SoftTransport::register_buffer(std::span<std::byte> memory) {
         fmt::format("rank {} has registered {} buffers, which is the most; use larger ones", rank_, kMostRegions));
   return memory_->region_of(memory).map([&](const Region& region) {
     Region& entry = own().regions[buffers_];
+    entry.device = region.device;
     entry.address = region.address;
     entry.bytes = region.bytes;
     entry.process = region.process;
+    entry.offset = region.offset;
     entry.handle = region.handle;
     set_word(entry.registered, 1);
     return BufferId{buffers_++};

@@ -16,7 +16,7 @@ namespace {
 Expected<void> check_soft() { return {}; }
 
 Expected<std::unique_ptr<Transport>> join_soft(const JoinOptions& options) {
-  return join_shared_job(options.job, options.rank, options.network);
+  return join_shared_job(options.job, options.rank, options.network, {options.gpu, options.device, options.buffers});
 }
 
 /// Functions of another library, if it was built from this version of the project.

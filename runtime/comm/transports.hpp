@@ -25,10 +25,14 @@ class ProxyMemory {
 
 /// What a rank says of itself when it joins the others.
 struct JoinOptions {
-  SharedJob job = {};             ///< mpi: name and number of ranks come from MPI
-  int rank = 0;                   ///< mpi: comes from MPI
-  NetworkOptions network = {};    ///< soft: what the network is like
-  int device = 0;                 ///< nccl, nvshmem: the GPU of this rank
+  SharedJob job = {};           ///< mpi: name and number of ranks come from MPI
+  int rank = 0;                 ///< mpi: comes from MPI
+  NetworkOptions network = {};  ///< soft: what the network is like
+  int device = 0;               ///< nccl, nvshmem, and soft with `gpu`: the GPU of this rank
+  /// soft: of a rank whose streams are the GPU's, in processes that were forked before they called CUDA; null: streams
+  /// and buffers of the host alone.
+  const GpuFunctions* gpu = nullptr;
+  BufferPlace buffers = BufferPlace::Device;  ///< soft with `gpu`: what the rank allocates; `Pinned`: in shared memory
   ProxyMemory* memory = nullptr;  ///< mpi: of a program whose streams are a GPU's; null: streams of the host alone
 };
 

@@ -1,8 +1,11 @@
 #include "runtime/cuda/comm_memory.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
 #include <optional>
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include "runtime/cuda/comm_stream.hpp"
@@ -27,6 +30,15 @@ std::optional<int> device_of_memory(const std::byte* memory) {
   return attributes.type == cudaMemoryTypeDevice ? std::optional(attributes.device) : std::nullopt;
 }
 
+/// CUDA IPC shares whole blocks of this size, of which `cudaMalloc` may give several memories: each buffer has its own.
+constexpr std::size_t kIpcBlock = std::size_t{2} << 20;
+
+/// Buffers in a GPU, which other processes open from their first byte on.
+struct DeviceBlock {
+  DeviceMemory memory;
+  std::size_t bytes = 0;
+};
+
 class GpuBuffers final : public comm::SoftMemory {
  public:
   GpuBuffers(int device, BufferPlace place) : device_(device), place_(place) {}
@@ -35,8 +47,9 @@ class GpuBuffers final : public comm::SoftMemory {
     if (place_ == BufferPlace::Pinned)
       return make_pinned(bytes).map(
           [&](PinnedBlock&& block) { return std::span(pinned_.emplace_back(std::move(block)).get(), bytes); });
-    return make_device_memory(device_, bytes).map([&](DeviceMemory&& block) {
-      return std::span(on_device_.emplace_back(std::move(block)).get(), bytes);
+    const std::size_t whole = (std::max<std::size_t>(bytes, 1) + kIpcBlock - 1) / kIpcBlock * kIpcBlock;
+    return make_device_memory(device_, whole).map([&](DeviceMemory&& block) {
+      return std::span(on_device_.emplace_back(DeviceBlock{std::move(block), whole}).memory.get(), bytes);
     });
   }
   Expected<comm::Region> region_of(std::span<std::byte> memory) override {
@@ -44,20 +57,29 @@ class GpuBuffers final : public comm::SoftMemory {
     region.address = reinterpret_cast<std::uintptr_t>(memory.data());
     region.bytes = memory.size();
     region.process = getpid();
-    if (!device_of_memory(memory.data())) return region;
-    // Other processes map the whole allocation; a buffer is where it begins, as those that this object allocates.
+    const auto block = std::ranges::find_if(on_device_, [&](const DeviceBlock& one) { return holds(one, memory); });
+    if (block == on_device_.end()) return region;
+    region.device = static_cast<comm::Word>(device_);
+    region.offset = static_cast<std::uint64_t>(memory.data() - block->memory.get());
+    // Without it other processes do not reach the buffer.
     cudaIpcMemHandle_t handle{};
     static_assert(sizeof handle == sizeof region.handle);
-    if (answer(cudaIpcGetMemHandle(&handle, memory.data())) == cudaSuccess)
+    const DeviceGuard guard(device_);
+    if (answer(cudaIpcGetMemHandle(&handle, block->memory.get())) == cudaSuccess)
       std::memcpy(region.handle.data(), &handle, sizeof handle);
     return region;
   }
 
  private:
+  static bool holds(const DeviceBlock& block, std::span<std::byte> memory) {
+    const std::byte* const first = block.memory.get();
+    return !std::less<>{}(memory.data(), first) && !std::less<>{}(first + block.bytes, memory.data() + memory.size());
+  }
+
   int device_;
   BufferPlace place_;
   std::vector<PinnedBlock> pinned_;
-  std::vector<DeviceMemory> on_device_;
+  std::vector<DeviceBlock> on_device_;
 };
 
 class GpuMover final : public comm::Mover {
@@ -68,14 +90,21 @@ class GpuMover final : public comm::Mover {
     for (const auto& [handle, memory] : opened_) static_cast<void>(cudaIpcCloseMemHandle(memory));
   }
 
-  std::byte* memory_of(const comm::Region& region) override {
+  Expected<std::byte*> memory_of(const comm::Region& region) override {
     if (region.process == getpid()) return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(region.address));
-    if (const auto opened = opened_.find(region.handle); opened != opened_.end()) return opened->second;
+    // Several buffers of one allocation have one handle, which is opened once.
+    if (const auto opened = opened_.find(region.handle); opened != opened_.end()) return opened->second + region.offset;
     cudaIpcMemHandle_t handle{};
     std::memcpy(&handle, region.handle.data(), sizeof handle);
+    // Another process may see other GPUs; then GPU 0 opens it as a peer.
+    const DeviceGuard guard(region.device < streams_.size() ? static_cast<int>(region.device) : 0);
     void* memory = nullptr;
-    if (answer(cudaIpcOpenMemHandle(&memory, handle, cudaIpcMemLazyEnablePeerAccess)) != cudaSuccess) return nullptr;
-    return opened_[region.handle] = static_cast<std::byte*>(memory);
+    if (auto opened =
+            check(cudaIpcOpenMemHandle(&memory, handle, cudaIpcMemLazyEnablePeerAccess), "cudaIpcOpenMemHandle");
+        !opened)
+      return machine_error(fmt::format("the soft NIC does not reach memory of GPU {} of process {}: {}", region.device,
+                                       region.process, opened.error().message));
+    return (opened_[region.handle] = static_cast<std::byte*>(memory)) + region.offset;
   }
 
   std::uint64_t begin(std::byte* to, const std::byte* from, std::size_t bytes) override {

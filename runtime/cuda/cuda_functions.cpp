@@ -16,11 +16,16 @@ extern "C" [[gnu::visibility("default")]] const tutti::internal::CudaFunctions* 
   return &functions;
 }
 
-extern "C" [[gnu::visibility("default")]] const tutti::internal::comm::GpuFunctions* tutti_cuda_comm_v1() {
+extern "C" [[gnu::visibility("default")]] const tutti::internal::comm::GpuFunctions* tutti_cuda_comm_v2() {
   using namespace tutti::internal;
   using tutti::Expected;
+  cuda::set_environment();
   static constexpr comm::GpuFunctions functions{
       TUTTI_VERSION,
+      [] {
+        int count = 0;
+        return cuda::answer(cudaGetDeviceCount(&count)) == cudaSuccess ? count : 0;
+      },
       cuda::make_comm_stream,
       cuda::make_gpu_buffers,
       cuda::make_gpu_mover,

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "runtime/comm/communicator.hpp"
+#include "runtime/comm/gpu_functions.hpp"
 #include "runtime/comm/soft_stream.hpp"
 #include "runtime/comm/transports.hpp"
 
@@ -236,6 +237,53 @@ TEST(Processes, ARankThatDoesNotComeIsNamed) {
   ASSERT_FALSE(early.has_value());
   EXPECT_EQ(early.error().message,
             fmt::format("the job '{}' has not begun within 50 ms; start its rank 0, on this host", job.name));
+}
+
+/// A library that sees one GPU, whose memory no other process opens; a NIC cannot use it.
+constexpr GpuFunctions kLoneGpu{
+    .version = "",
+    .devices = [] { return 1; },
+    .make_stream = nullptr,
+    .make_buffers = [](int, BufferPlace) -> std::unique_ptr<SoftMemory> { return std::make_unique<ProcessMemory>(); },
+    .make_mover = [](int) -> Expected<std::unique_ptr<Mover>> { return machine_error("it is a test's"); },
+    .make_proxy_memory = nullptr,
+    .reach = [](std::span<std::byte>) -> Expected<std::shared_ptr<void>> { return nullptr; },
+    .check_nccl = nullptr,
+    .join_nccl = nullptr};
+
+TEST(Processes, AGpuThatIsNotThereIsRefused) {
+  const auto joined = join_by("soft", {.job = job_named("gpu", 1), .device = 1, .gpu = &kLoneGpu});
+  ASSERT_FALSE(joined.has_value());
+  EXPECT_EQ(joined.error().code, ErrorCode::InvalidInput);
+  EXPECT_EQ(joined.error().message,
+            "rank 0 asks for GPU 1, and its process sees 1 GPUs, counted from 0; run it on another host, or without a "
+            "GPU");
+}
+
+// Rank 1 has a GPU, and the NIC has none: it says so when all have met, and no rank waits for the limit. What the NIC
+// could not open is refused at the rank itself.
+TEST(Processes, ANicThatDoesNotReachGpusEndsAllRanks) {
+  Ranks ranks;
+  const SharedJob job = job_named("no-gpus", 2);
+  const RankProgram wait = [](RankTools& tools) { return tools.comm.wait_word(SignalId{0}, 1); };
+  ranks.start([&] { return in_job(join_served_job(job, 0), {.limit = seconds{100}}, wait); });
+  ranks.start([&] {
+    return in_job(join_served_job(job, 1, {&kLoneGpu}), {.limit = seconds{100}}, [&](RankTools& tools) {
+      const auto memory = tools.comm.allocate(64);
+      const auto buffer = tools.comm.register_buffer(*memory);
+      if (buffer || buffer.error().message !=
+                        "the buffer is neither shared memory nor memory of a GPU that CUDA IPC shares, so other ranks "
+                        "do not reach it; use memory that the communicator allocates")
+        return Expected<void>(invalid_input("the buffer was not refused"));
+      return wait(tools);
+    });
+  });
+  ranks.start([&] { return serve_shared_job(job, {}, &kLoneGpu); });
+  for (std::size_t process = 0; process < 3; ++process) {
+    const RankEnd end = ranks.end_of(process);
+    EXPECT_EQ(end.code, 3) << end.text;
+    EXPECT_NE(end.text.find("the soft NIC cannot move bytes of GPUs: it is a test's"), std::string::npos) << end.text;
+  }
 }
 
 TEST(Transports, AreFoundByTheirNames) {
