@@ -33,6 +33,7 @@ const char* words_for(Outcome outcome) {
     case Outcome::TooLong: return "it is longer than the receive that was posted for it";
     case Outcome::OutOfBounds: return "its buffer is not registered, or shorter";
     case Outcome::Aborted: return "one of the two sides gave up";
+    case Outcome::NotMoved: return "the copy of its bytes failed in the soft NIC";
   }
   return "its outcome is unknown";
 }

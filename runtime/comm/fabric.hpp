@@ -66,6 +66,7 @@ enum class Outcome : Word {
   TooLong,      ///< a message is longer than its receive
   OutOfBounds,  ///< a piece is not in a registered buffer
   Aborted,      ///< one of the two sides gave up
+  NotMoved,     ///< what moves the bytes failed, as a GPU does that broke
 };
 [[nodiscard]] const char* words_for(Outcome outcome);
 

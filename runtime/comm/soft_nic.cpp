@@ -114,7 +114,7 @@ Step SoftNic::arrive(Connection& connection, Duration now) {
   if (flight.moves) {
     const MoveState state = mover_.look(flight.move);
     if (state == MoveState::UnderWay) return {false, now + kMoveLook};
-    const Outcome outcome = state == MoveState::Failed ? Outcome::Failed : Outcome::Ok;
+    const Outcome outcome = state == MoveState::Failed ? Outcome::NotMoved : Outcome::Ok;
     return end(connection, aborted ? Outcome::Aborted : outcome), Step{true};
   }
   if (aborted) return end(connection, Outcome::Aborted), Step{true};

@@ -150,7 +150,7 @@ struct JobOfTest {
   [[nodiscard]] SharedJob shared() const {
     return {.name = fmt::format("test-gpus-{}-{}", name, getppid()),
             .ranks = ranks,
-            .memory = std::size_t{32} << 20,
+            .memory = std::size_t{16} << 20,
             .meeting = seconds{60}};
   }
 };
@@ -517,6 +517,21 @@ TEST(CommGpuProcess, MemoryThatTheNicCannotOpenEndsAllRanks) {
     EXPECT_EQ(end.code, 3) << end.text;
     EXPECT_NE(end.text.find("the soft NIC does not reach memory of GPU 1 of process "), std::string::npos) << end.text;
     EXPECT_NE(end.text.find("cudaIpcOpenMemHandle failed"), std::string::npos) << end.text;
+  }
+}
+
+// A copy that fails ends its message, and says so.
+TEST(CommGpuProcess, ACopyThatFailsEndsBothSides) {
+  constexpr int kLaunchFailed = 719;  // cudaErrorLaunchFailure
+  JobOfTest job;
+  job.name = "not-moved";
+  const auto ends = run_job(job, [](const RankOnGpu& rank) {
+    if (rank.comm.rank() == 0) host_cuda::fail_next("cudaEventRecord", kLaunchFailed);
+    exchange(rank);
+  });
+  for (const ProcessEnd& end : ends) {
+    EXPECT_EQ(end.code, 3) << end.text;
+    EXPECT_NE(end.text.find("failed: the copy of its bytes failed in the soft NIC"), std::string::npos) << end.text;
   }
 }
 #endif
