@@ -125,7 +125,8 @@ bool GateOpener::advance(Duration now) {
 Duration GateOpener::start_of_chained() const {
   Duration start = batch_.result.finish;
   for (const BatchDevice& device : batch_.devices)
-    start = std::min(start, round_down_ns(device.line.host_at(static_cast<std::int64_t>(device.began.value()))));
+    if (const TimerValue began = device.began.value(); began != 0)  // otherwise no stream of it has a gate
+      start = std::min(start, round_down_ns(device.line.host_at(static_cast<std::int64_t>(began))));
   return start;
 }
 

@@ -187,6 +187,24 @@ TEST_P(Chains, LaterGatesAreCountedFromTheEndOfTheBatchBefore) {
   }
 }
 
+// A copy through a memory, from gpu0 to gpu1: no stream of gpu1 has a gate.
+TEST_P(Chains, AGpuWithoutAGateSaysNothingOfTheStart) {
+  constexpr Duration kError = test::kDevicesAreInTime ? microseconds(10) : milliseconds(3);
+  const Buffer from = station.allocate(station.at("gpu0"), kSize), to = station.allocate(station.at("gpu1"), kSize);
+  auto before = station.prepare({kernel_stream("s", station.at("gpu0"), "spin", 500'000)}, {{}});
+  auto through = copy(from.view(), to.view());
+  for (int round = 0; round < test::rounds(20); ++round) {
+    ASSERT_TRUE(station.executor.issue(before).has_value());
+    ASSERT_TRUE(station.executor.issue(through).has_value());
+    const auto first = station.executor.synchronize(before);
+    const auto second = station.executor.synchronize(through);
+    ASSERT_TRUE(first.has_value()) << first.error().text();
+    ASSERT_TRUE(second.has_value()) << second.error().text();
+    EXPECT_GE(second->start, first->start + microseconds(500) - kError);
+    EXPECT_LE(second->start, second->finish);
+  }
+}
+
 /// A task of three batches: an image up, a sum of it, and the sum down; with a host step between the last two or not.
 TaskSet three_batches(const Topology& machine, bool host_step) {
   TaskSet set{machine, Policy::Edf, {}};
