@@ -52,9 +52,8 @@ class PingPong {
  public:
   virtual ~PingPong() = default;
   /// @return time of one round trip: the mean of the run, from the first send until the host knows of the last arrival
-  /// @errors InvalidInput: values outside their ranges. Machine: a call failed, a byte is wrong, the run gave up;
-  /// behind
-  ///         a call that failed and a run that gave up, all further runs are refused.
+  /// @errors InvalidInput: values outside their ranges. Machine: a call failed, a byte is wrong, or the run
+  ///         gave up; behind all but a wrong byte, further runs are refused.
   [[nodiscard]] virtual Expected<Duration> run(const PingPongRun& run) = 0;
   /// Rounds for which there is fresh memory. @pre bytes as in `PingPongRun`
   [[nodiscard]] virtual std::uint64_t most_fresh_rounds(Bytes bytes) const = 0;

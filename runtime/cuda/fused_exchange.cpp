@@ -103,19 +103,16 @@ class Exchange {
     auto stream = make_stream(gpu);
     if (!stream) return tl::unexpected(std::move(stream.error()));
     rank.stream = *std::move(stream);
-    const std::uint64_t words = shape_.words() + words_arriving() + spec_.inner_words + kCounts;
-    void* memory = nullptr;
-    if (auto ok = check(cudaMalloc(&memory, words * sizeof(std::uint64_t)), "cudaMalloc"); !ok) return ok;
-    rank.memory.reset(static_cast<std::byte*>(memory));
-    rank.words = static_cast<std::uint64_t*>(memory);
+    const std::uint64_t size =
+        (shape_.words() + words_arriving() + spec_.inner_words + kCounts) * sizeof(std::uint64_t);
+    auto memory = make_device_memory(gpu, size);
+    if (!memory) return tl::unexpected(std::move(memory.error()));
+    rank.memory = *std::move(memory);
+    rank.words = reinterpret_cast<std::uint64_t*>(rank.memory.get());
     rank.arriving = rank.words + shape_.words();
     rank.inner = rank.arriving + words_arriving();
     rank.counts = rank.inner + spec_.inner_words;
-    if (auto ok =
-            check(cudaMemsetAsync(memory, 0, words * sizeof(std::uint64_t), rank.stream.get()), "cudaMemsetAsync");
-        !ok)
-      return ok;
-    return check(cudaStreamSynchronize(rank.stream.get()), "cudaStreamSynchronize");
+    return zero(gpu, rank.memory.get(), size, rank.stream.get());
   }
 
   // ---- a launch

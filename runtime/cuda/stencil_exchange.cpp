@@ -27,7 +27,6 @@ constexpr std::size_t kMostStencilRanks = 32;
 struct Slab {
   int gpu = 0;
   std::uint32_t blocks = 0;
-  FusedSlots slots;
   std::uint32_t most_blocks = 0;  ///< of the kernel of a part: as many as fit at once
   FusedShape shape;
   DeviceMemory memory;
@@ -163,8 +162,7 @@ class CudaStencil final : public Stencil {
     const DeviceGuard guard(gpu);
     Slab& slab = slabs_.emplace_back();
     slab.gpu = gpu;
-    FusedSlots& slots = slab.slots;
-    FusedSlots inner;
+    FusedSlots slots, inner;
     if (auto ok =
             check(find_stencil_slots(spec_.threads, slots, inner), "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
         !ok)

@@ -10,7 +10,6 @@
 
 #include <fmt/format.h>
 
-#include "apps/interrupt.hpp"
 #include "apps/tutti/commands/command.hpp"
 #include "apps/tutti/commands/host_line.hpp"
 #include "apps/tutti/commands/rig.hpp"
@@ -89,10 +88,7 @@ int bench_ping_pong(const PingPongCommand& options) {
   const auto ping_pong = (*baselines)->ping_pong({}, *ranks);
   if (!ping_pong) return report_error(ping_pong.error());
   auto cases = measure_ping_pong(**ping_pong, *plan);
-  if (!cases) {
-    const int code = report_error(cases.error());
-    return programs::watch_for_interrupt() ? static_cast<int>(kInterrupted) : code;
-  }
+  if (!cases) return report_end_of_work(cases.error());
   PingPongRecord record{machine->name(), {}, host_line(options.backend), today(), *plan, *std::move(cases)};
   for (const VertexId gpu : *ranks) record.gpus.push_back(machine->vertex(gpu).name);
   if (options.json)

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "apps/interrupt.hpp"
 #include "apps/output_file.hpp"
 #include "apps/tutti/commands/command.hpp"
 #include "apps/tutti/commands/rig.hpp"
@@ -69,10 +68,7 @@ int bench_stencil(const StencilCommand& options) {
   StencilPlan plan;
   plan.iterations = static_cast<std::uint64_t>(options.iterations), plan.samples = options.samples;
   const auto cases = measure_choices(**baselines, *choices, plan);
-  if (!cases) {
-    const int code = report_error(cases.error());
-    return programs::watch_for_interrupt() ? static_cast<int>(kInterrupted) : code;
-  }
+  if (!cases) return report_end_of_work(cases.error());
   if (options.json)
     fmt::print("{}\n", stencil_json(*cases, machine->name()).dump(2));
   else

@@ -238,12 +238,8 @@ int bench_transfers(const TransfersCommand& command) {
   if (!machine) return report_error(machine.error());
   auto ends = CopyEnds::of(*machine);
   if (!ends) return report_error(ends.error());
-  const auto& interrupted = programs::watch_for_interrupt();
   const auto record = TransfersRun(command, *question, *machine, *std::move(ends)).measure();
-  if (!record) {
-    const int code = report_error(record.error());
-    return interrupted ? static_cast<int>(kInterrupted) : code;
-  }
+  if (!record) return report_end_of_work(record.error());
   if (!command.svg.empty())
     if (const auto written = programs::write_file(command.svg, transfers_svg(*record)); !written)
       return report_error(written.error());

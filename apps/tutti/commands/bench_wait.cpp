@@ -140,10 +140,7 @@ int bench_wait(const WaitCommand& options) {
   const auto baselines = (*rig)->baselines();
   if (!baselines) return report_error(baselines.error());
   const auto all = measure_all(**baselines, *sweep);
-  if (!all) {
-    const int code = report_error(all.error());
-    return programs::watch_for_interrupt() ? static_cast<int>(kInterrupted) : code;
-  }
+  if (!all) return report_end_of_work(all.error());
   if (!options.json) {
     fmt::print("{}", reactions_text(*all, *sweep));
     return kOk;

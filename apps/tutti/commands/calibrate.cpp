@@ -187,10 +187,7 @@ int calibrate_live(const CalibrateOptions& options) {
     if (const auto writable = programs::check_writable(file); !writable) return report_error(writable.error());
   }
   const auto found = measure_live(**base, options.live);
-  if (!found) {
-    const int exit_code = report_error(found.error());
-    return programs::watch_for_interrupt() ? kInterrupted : exit_code;
-  }
+  if (!found) return report_end_of_work(found.error());
   return fit(found->measurements, found->machine, "the measurements", options);
 }
 

@@ -158,10 +158,7 @@ int profile(const ProfileCommand& command) {
     original = *std::move(found);
   }
   const auto measured = measure(command, set);
-  if (!measured) {
-    const int code = report_error(measured.error());
-    return programs::watch_for_interrupt() ? static_cast<int>(kInterrupted) : code;
-  }
+  if (!measured) return report_end_of_work(measured.error());
   std::vector<ProfiledKernel> rows;
   for (const MeasuredKernel& kernel : *measured)
     rows.push_back({&kernel, &stream_at(set, kernel.at), kernel.declared(command.margin / 100, today())});

@@ -399,10 +399,7 @@ int verify(VerifyCommand command) {
   if (!machine) return report_error(machine.error());
   const auto runs = verify_batches(machine->executor(), **planner, workload->batches, command.repeats,
                                    &programs::watch_for_interrupt());
-  if (!runs) {
-    const int code = report_error(runs.error());
-    return programs::watch_for_interrupt() ? static_cast<int>(kInterrupted) : code;
-  }
+  if (!runs) return report_end_of_work(runs.error());
   load.reset();
   for (const std::string& note : machine->backend().notes()) fmt::print(stderr, "note: {}\n", note);
   return report(command, *workload, *runs);

@@ -45,13 +45,12 @@ struct StencilAgreement {
   friend bool operator==(const StencilAgreement&, const StencilAgreement&) = default;
 };
 
-/// The exchange of a stencil from the times of its parts. One thread of the host serves all GPUs, so calls count for
-/// each of them.
+/// The exchange of a stencil from the times of its parts. One thread of the host makes the calls for all GPUs.
 ///
 /// Messages have streams of their own. So a message costs the stream that computes nothing where it is sent, and where
 /// it is awaited what it takes longer than the inner work beside it. Blocks of a fused kernel need no launch of their
-/// own, so what the smallest kernel takes is no part of theirs; handing over a message, with all that blocks wait for
-/// in an iteration, is what an iteration on the smallest field takes.
+/// own, so what the smallest kernel takes is no part of theirs. What they wait for in an iteration, its message
+/// included, is what an iteration on the smallest field takes, and comes before they pack.
 /// @param gpus        >= 1
 /// @param iterations  of a run, 1 to 1e9
 /// @source [AGO17] models (1) to (3)

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/interrupt.hpp"
 #include "model/base/joined.hpp"
 
 namespace tutti::internal {
@@ -14,6 +15,11 @@ namespace tutti::internal {
 int report_error(const Error& error) {
   fmt::print(stderr, "{}\n", error.text());
   return error.code == ErrorCode::InvalidInput ? kUsage : kMachineError;
+}
+
+int report_end_of_work(const Error& error) {
+  const int code = report_error(error);
+  return programs::watch_for_interrupt() ? static_cast<int>(kInterrupted) : code;
 }
 
 ExitCode exit_code_of(const RunRecord& record, bool simulated, std::span<const ChainLatencies> chains) {

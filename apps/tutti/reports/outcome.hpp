@@ -15,6 +15,8 @@ using enum programs::ExitCode;
 
 /// Prints an error to standard error and returns its exit code.
 int report_error(const Error& error);
+/// As `report_error`, for work that an interrupt ends: the exit code is that of the interrupt where one has come.
+int report_end_of_work(const Error& error);
 
 /// The exit code of a run: a missed deadline takes precedence over a job above its bound.
 /// @param simulated  a simulated machine keeps to its plan, so a late job there is the host's fault.
