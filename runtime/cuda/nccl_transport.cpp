@@ -56,7 +56,7 @@ class NcclTransport final : public comm::Transport {
     heart_.reset();
   }
 
-  /// Makes the communicators; all ranks call it.
+  /// Makes the communicators and their connections; all ranks call it.
   Expected<void> start(Duration meeting);
 
   std::string_view name() const override { return "nccl"; }
@@ -104,6 +104,8 @@ class NcclTransport final : public comm::Transport {
   }
   std::byte* memory_of(const comm::Slice& slice) const { return buffers_[slice.buffer.number] + slice.offset; }
   Expected<void> make_comms(Duration meeting);
+  /// Sends a byte over each communicator.
+  Expected<void> connect(Duration meeting);
   /// Notes the end of what a direction has so far.
   Expected<void> note_end(MessageFlow& direction);
   Expected<Event> take_event();
@@ -141,7 +143,8 @@ Expected<void> NcclTransport::start(Duration meeting) {
     if (auto named = check_nccl(nccl_, nccl_.get_unique_id(&published.id), "ncclGetUniqueId"); !named) return named;
     comm::set_word(published.there, 1);
   }
-  return make_comms(meeting);
+  if (auto made = make_comms(meeting); !made) return made;
+  return connect(meeting);
 }
 
 Expected<void> NcclTransport::make_comms(Duration meeting) {
@@ -160,6 +163,31 @@ Expected<void> NcclTransport::make_comms(Duration meeting) {
   }
   const auto ended = check_nccl(nccl_, nccl_.group_end(), "ncclGroupEnd");
   return result ? ended : result;
+}
+
+/// The first transfer of a communicator holds the host until that of its other end: ranks that begin with different
+/// peers would wait for each other. In one group all of them begin at once.
+Expected<void> NcclTransport::connect(Duration meeting) {
+  const DeviceGuard guard(device_);
+  auto bytes = make_device_memory(device_, peers_.size() + 1);
+  if (!bytes) return tl::unexpected(bytes.error());
+  std::byte* to = bytes->get();
+  const std::byte* const from = to + peers_.size();
+  if (auto begun = check_nccl(nccl_, nccl_.group_start(), "ncclGroupStart"); !begun) return begun;
+  Expected<void> result;
+  for (auto& [peer, made] : peers_) {
+    const auto sent = nccl_.send(from, 1, Nccl::kBytes, 1, made.sends.comm, made.sends.stream.get());
+    const auto received = nccl_.receive(to++, 1, Nccl::kBytes, 0, made.receives.comm, made.receives.stream.get());
+    if (result) result = check_nccl(nccl_, std::max(sent, received), "the first transfer of NCCL");
+  }
+  if (auto ended = check_nccl(nccl_, nccl_.group_end(), "ncclGroupEnd"); result) result = ended;
+  if (!result) return result;
+  for (auto& [peer, made] : peers_)
+    for (const cudaStream_t stream : {made.sends.stream.get(), made.receives.stream.get()})
+      if (!comm::holds_within(meeting, [&] { return answer(cudaStreamQuery(stream)) != cudaErrorNotReady; }))
+        return machine_error(
+            fmt::format("NCCL has not moved a byte to and from rank {} within {}", peer, to_string(meeting)));
+  return {};
 }
 
 Expected<Event> NcclTransport::take_event() {

@@ -2,12 +2,16 @@
 #include "tests/runtime/comm/host_nccl.hpp"
 
 #include <atomic>
+#include <condition_variable>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/support/host_cuda/host_cuda.hpp"
 
@@ -18,11 +22,13 @@ struct NcclPair {
   std::mutex mutex;
   std::deque<std::pair<const void*, std::size_t>> sent;
   std::uint64_t received = 0, posted = 0;
-  std::atomic<bool> aborted = false;
+  int connected = 0;  ///< ends that have begun a transfer
+  std::condition_variable connects;
 };
 
 struct NcclComm {
   std::shared_ptr<NcclPair> pair;
+  bool connected = false;
   std::atomic<bool> aborted = false;
 };
 
@@ -51,36 +57,70 @@ Nccl::Result init_rank(Nccl::Comm* comm, int ranks, Nccl::UniqueId id, int) {
   return 0;
 }
 
+/// The operations of a group, which begin as it ends.
+struct Group {
+  bool open = false;
+  std::vector<std::pair<Nccl::Comm, std::function<void()>>> operations;
+};
+thread_local Group group;
+
+/// As NCCL does: the first transfer of a communicator holds the host until that of its other end.
+void begin(const std::vector<std::pair<Nccl::Comm, std::function<void()>>>& operations) {
+  for (const auto& [comm, launch] : operations) {
+    const std::lock_guard lock(comm->pair->mutex);
+    if (!std::exchange(comm->connected, true)) ++comm->pair->connected;
+    comm->pair->connects.notify_all();
+  }
+  for (const auto& [comm, launch] : operations) {
+    std::unique_lock lock(comm->pair->mutex);
+    comm->pair->connects.wait(lock, [&, one = comm] { return one->pair->connected == 2 || one->aborted; });
+  }
+  for (const auto& [comm, launch] : operations) launch();
+}
+
+Nccl::Result enqueue(Nccl::Comm comm, std::function<void()> launch) {
+  if (group.open) {
+    group.operations.emplace_back(comm, std::move(launch));
+  } else {
+    begin({{comm, std::move(launch)}});
+  }
+  return 0;
+}
+
 // Operations of an aborted communicator end. It is not freed: streams may still look at it.
 Nccl::Result abort_comm(Nccl::Comm comm) {
+  const std::lock_guard lock(comm->pair->mutex);
   comm->aborted = true;
+  comm->pair->connects.notify_all();
   return 0;
 }
 
 Nccl::Result send(const void* from, std::size_t bytes, int, int, Nccl::Comm comm, cudaStream_t stream) {
-  host_cuda::launch(stream, [=, mine = std::uint64_t{0}](host_cuda::Instant, host_cuda::Instant now) mutable {
-    const std::lock_guard lock(comm->pair->mutex);
-    if (mine == 0) {
-      comm->pair->sent.emplace_back(from, bytes);
-      mine = ++comm->pair->posted;
-    }
-    return comm->pair->received >= mine || comm->aborted ? std::optional(now) : std::nullopt;
+  return enqueue(comm, [=] {
+    host_cuda::launch(stream, [=, mine = std::uint64_t{0}](host_cuda::Instant, host_cuda::Instant now) mutable {
+      const std::lock_guard lock(comm->pair->mutex);
+      if (mine == 0) {
+        comm->pair->sent.emplace_back(from, bytes);
+        mine = ++comm->pair->posted;
+      }
+      return comm->pair->received >= mine || comm->aborted ? std::optional(now) : std::nullopt;
+    });
   });
-  return 0;
 }
 
 Nccl::Result receive(void* to, std::size_t bytes, int, int, Nccl::Comm comm, cudaStream_t stream) {
-  host_cuda::launch(stream, [=](host_cuda::Instant, host_cuda::Instant now) -> std::optional<host_cuda::Instant> {
-    const std::lock_guard lock(comm->pair->mutex);
-    if (comm->aborted) return now;
-    if (comm->pair->sent.empty()) return std::nullopt;
-    const auto [from, length] = comm->pair->sent.front();
-    std::memcpy(to, from, std::min(bytes, length));
-    comm->pair->sent.pop_front();
-    ++comm->pair->received;
-    return now;
+  return enqueue(comm, [=] {
+    host_cuda::launch(stream, [=](host_cuda::Instant, host_cuda::Instant now) -> std::optional<host_cuda::Instant> {
+      const std::lock_guard lock(comm->pair->mutex);
+      if (comm->aborted) return now;
+      if (comm->pair->sent.empty()) return std::nullopt;
+      const auto [from, length] = comm->pair->sent.front();
+      std::memcpy(to, from, std::min(bytes, length));
+      comm->pair->sent.pop_front();
+      ++comm->pair->received;
+      return now;
+    });
   });
-  return 0;
 }
 
 }  // namespace
@@ -96,8 +136,12 @@ Nccl host_nccl() {
   nccl.error_text = [](Nccl::Result) { return "an error of NCCL"; };
   nccl.send = send;
   nccl.receive = receive;
-  nccl.group_start = [] { return 0; };
-  nccl.group_end = [] { return 0; };
+  nccl.group_start = [] { return group.open = true, 0; };
+  nccl.group_end = [] {
+    group.open = false;
+    begin(std::exchange(group.operations, {}));
+    return 0;
+  };
   return nccl;
 }
 
