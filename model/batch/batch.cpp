@@ -148,22 +148,6 @@ std::vector<LinkId> links_met(const Topology& machine, std::span<const CommandSt
   return links;
 }
 
-/// Caps the rate of a route class: small copies never exceed theirs.
-void cap(RouteClass& route_class, const Bandwidth& rate) {
-  route_class.alone.nominal = std::min(route_class.alone.nominal, rate.nominal);
-  route_class.alone.guaranteed = std::min(route_class.alone.guaranteed, rate.guaranteed);
-  route_class.capped = true;
-}
-
-/// The rate of its own that a copy has by its class: a small one, or one of short rows, whose rate falls with them.
-std::optional<Bandwidth> own_rate(const CopyCost& cost, CopyKind kind, const Transfer& transfer) {
-  const Bytes size = is_of_rows(kind) ? transfer.row() : transfer.size;
-  if (!cost.small || size >= cost.below) return std::nullopt;
-  if (!is_of_rows(kind) || size == Bytes{0} || cost.below == kEverySize) return cost.small;
-  const double part = static_cast<double>(size.count) / static_cast<double>(cost.below.count);
-  return Bandwidth{{cost.small->nominal.value * part}, {cost.small->guaranteed.value * part}};
-}
-
 /// Whether a copy between GPUs goes over the last link of its route alone. It fills that link where nothing before
 /// slows it down: two copies at once end when the second of two in turn ends, and their finishes depend on each other's
 /// start. Short copies do not wait, since a signal from another GPU takes time.
@@ -314,10 +298,12 @@ StreamWork Batch::make_work(const CommandStream& stream, std::span<const LinkId>
     own_classes_.back().port = port_in_table(machine_, transfer, route);
   }
   const CopyCost& cost = machine_.setup().transfer.of(work.route);
-  if (const auto rate = own_rate(cost, work.route, transfer)) {
-    RouteClass small = route_class(work.route_class);
-    cap(small, *rate);
-    own_classes_.push_back(std::move(small));
+  const bool is_small = cost.small && transfer.size < cost.below;
+  if (is_small || shares_otherwise(cost)) {
+    RouteClass own = route_class(work.route_class);
+    if (is_small) cap(own, *cost.small);
+    share_as(machine_, route.first, cost, transfer.row(), own);
+    own_classes_.push_back(std::move(own));
     work.route_class = static_cast<std::uint32_t>(machine_.route_classes().size() + own_classes_.size() - 1);
   }
   if (route.method.chunked) work.lead = add_own({});

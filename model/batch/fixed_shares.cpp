@@ -9,12 +9,42 @@
 namespace tutti::internal {
 namespace {
 
-/// Calls `visit` with each capacity and the cost of a byte there, link by link.
-template <class Visit>
-void for_uses(const Topology& machine, std::span<const LinkId> links, Visit visit) {
-  for (const LinkId link : links)
-    for (const CapacityUse& use : machine.uses(link)) visit(use.capacity.index(), use.cost);
-}
+/// A stream's transfer over the capacities of its links.
+class Crossing {
+ public:
+  Crossing(const Topology& machine, const Batch& batch, std::size_t stream)
+      : machine_(machine),
+        route_(find_route(machine, *batch.streams()[stream].transfer)),
+        class_(batch.route_class(batch.work()[stream].route_class)) {}
+
+  [[nodiscard]] double weight() const { return class_.weight; }
+  [[nodiscard]] std::span<const LinkId> first() const { return route_.first; }
+  [[nodiscard]] std::span<const LinkId> second() const { return route_.second; }
+
+  /// Calls `visit` with each capacity and the cost of a byte there, link by link.
+  template <class Visit>
+  void for_uses(std::span<const LinkId> links, Visit visit) const {
+    for (const LinkId link : links)
+      for (const CapacityUse& use : machine_.uses(link)) visit(use.capacity.index(), use.cost * load_at(use.capacity));
+  }
+
+ private:
+  /// What its class takes of a capacity for what its links take. 1 of links that its class leaves out.
+  [[nodiscard]] double load_at(CapacityId capacity) const {
+    const auto found =
+        std::ranges::find_if(class_.uses, [&](const CapacityUse& use) { return use.capacity == capacity; });
+    if (found == class_.uses.end()) return 1;
+    double of_links = 0;
+    for (const auto links : {route_.first, route_.second})
+      for (const LinkId link : links)
+        for (const CapacityUse& use : machine_.uses(link)) of_links += use.capacity == capacity ? use.cost : 0;
+    return found->cost / of_links;
+  }
+
+  const Topology& machine_;
+  RouteView route_;
+  const RouteClass& class_;
+};
 
 /// The copy port of a stream, where it has one and bytes.
 std::optional<PortId> port_of(const Batch& batch, std::size_t stream) {
@@ -27,10 +57,10 @@ std::optional<PortId> port_of(const Batch& batch, std::size_t stream) {
 void add_load(const Topology& machine, const Batch& batch, std::vector<double>& load) {
   for (std::size_t s = 0; s < batch.streams().size(); ++s) {
     if (batch.work()[s].bytes <= 0) continue;
-    const RouteView route = find_route(machine, *batch.streams()[s].transfer);
-    const auto add = [&](std::size_t capacity, double cost) { load[capacity] += route.weight * cost; };
-    for_uses(machine, route.first, add);
-    for_uses(machine, route.second, add);
+    const Crossing crossing(machine, batch, s);
+    const auto add = [&](std::size_t capacity, double cost) { load[capacity] += crossing.weight() * cost; };
+    crossing.for_uses(crossing.first(), add);
+    crossing.for_uses(crossing.second(), add);
   }
 }
 
@@ -52,15 +82,15 @@ void FixedShares::load(const Topology& machine, Basis basis, const Batch& batch,
   rates_.assign(batch.streams().size(), {});
   for (std::size_t s = 0; s < batch.streams().size(); ++s) {
     if (batch.work()[s].bytes <= 0) continue;
-    const RouteView route = find_route(machine, *batch.streams()[s].transfer);
+    const Crossing crossing(machine, batch, s);
     double lambda = std::numeric_limits<double>::infinity();
     const auto limit = [&](std::size_t capacity, double cost) {  // a transfer that its application lacks is alone
-      lambda = std::min(lambda, capacities[capacity] / std::max(load_[capacity], route.weight * cost));
+      lambda = std::min(lambda, capacities[capacity] / std::max(load_[capacity], crossing.weight() * cost));
     };
-    for_uses(machine, route.first, limit);
-    rates_[s].lead = lambda * route.weight;
-    for_uses(machine, route.second, limit);
-    rates_[s].data = lambda * route.weight;
+    crossing.for_uses(crossing.first(), limit);
+    rates_[s].lead = lambda * crossing.weight();
+    crossing.for_uses(crossing.second(), limit);
+    rates_[s].data = lambda * crossing.weight();
     const RouteClass& route_class = batch.route_class(batch.work()[s].route_class);
     if (route_class.capped) rates_[s].data = std::min(rates_[s].data, route_class.alone.at(basis).value);
   }

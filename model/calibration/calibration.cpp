@@ -13,6 +13,7 @@
 #include "model/calibration/measurement_plan.hpp"
 #include "model/calibration/rate_corrections.hpp"
 #include "model/calibration/route_fit.hpp"
+#include "model/calibration/share_fit.hpp"
 #include "model/calibration/table_maker.hpp"
 #include "model/sharing/compile_machine.hpp"
 #include "model/sharing/steady_rates.hpp"
@@ -247,6 +248,7 @@ Expected<Calibration> calibrate(const Measurements& measurements, const std::opt
   std::optional<CostFit> costs;
   if (!measurements.costs.samples.empty()) {
     spec.setup = {};
+    spec.setup.transfer = fit_sharing(compile(spec).value(), measurements.costs.samples);
     costs = fit_costs(compile(spec).value(), measurements.costs);
     spec.setup = costs->setup;
     if (auto absurd = absurd_rate(spec.setup)) return invalid_input(*std::move(absurd));

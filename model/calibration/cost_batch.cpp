@@ -20,11 +20,17 @@ class BatchMaker {
     if (is_between_gpus() && machine_.gpus().size() < 2) return invalid_input("copies between GPUs need two of them");
     if (is_pageable() && !find_pageable()) return invalid_input("the machine has no pageable memory");
     if (sample_.work == CostWork::Host && !find_cpu()) return invalid_input("host work needs a cpu");
-    if (is_of_rows() && (sample_.row.count < 1 || sample_.bytes.count % sample_.row.count != 0))
+    const bool of_rows = is_of_rows(sample_.work) || (sample_.against && is_of_rows(*sample_.against));
+    if (of_rows && (sample_.row.count < 1 || sample_.bytes.count % sample_.row.count != 0 ||
+                    sample_.beside.count % sample_.row.count != 0))
       return invalid_input("copies of rows need the length of a row, which divides their size");
     for (int i = 0; i < sample_.count; ++i) add_command(i);
     const std::size_t timed = streams_.size();
-    if (sample_.beside.count > 0) add_copies_beside();
+    if (sample_.against) {
+      add(*sample_.against, sample_.beside, 0);
+    } else if (sample_.beside.count > 0) {
+      add_copies_beside();
+    }
     auto batch = Batch::make(machine_, std::move(streams_));
     if (!batch) return tl::unexpected(std::move(batch.error()));
     return CostBatch{*std::move(batch), timed};
@@ -37,9 +43,7 @@ class BatchMaker {
   [[nodiscard]] bool is_pageable() const {
     return sample_.work == CostWork::PageableUp || sample_.work == CostWork::PageableDown;
   }
-  [[nodiscard]] bool is_of_rows() const {
-    return sample_.work == CostWork::RowsUp || sample_.work == CostWork::RowsDown;
-  }
+  [[nodiscard]] static bool is_of_rows(CostWork work) { return work == CostWork::RowsUp || work == CostWork::RowsDown; }
   [[nodiscard]] std::optional<VertexId> find_pageable() const {
     for (const VertexId memory : machine_.memories())
       if (machine_.vertex(memory).pageable) return memory;
@@ -58,11 +62,11 @@ class BatchMaker {
   void add(std::optional<Transfer> transfer, std::optional<Kernel> kernel) {
     streams_.push_back({fmt::to_string(streams_.size()), std::move(transfer), std::move(kernel), {}});
   }
-  void add_command(int i) {
-    const Bytes size = sample_.bytes;
+  void add_command(int i) { add(sample_.work, sample_.bytes, i); }
+  void add(CostWork work, Bytes size, int i) {
     const Kernel kernel{sample_.work == CostWork::Host ? *find_cpu() : gpu(), sample_.time, sample_.time, "spin"};
     const std::size_t turn = 1 + static_cast<std::size_t>(i) % std::max<std::size_t>(machine_.gpus().size() - 1, 1);
-    switch (sample_.work) {
+    switch (work) {
       case CostWork::Up: return add(Transfer{memory(), gpu(), size, {}, {}}, {});
       case CostWork::Down: return add(Transfer{gpu(), memory(), size, {}, {}}, {});
       case CostWork::Peer: return add(Transfer{gpu(), gpu(1), size, {}, {}}, {});
@@ -70,28 +74,29 @@ class BatchMaker {
       case CostWork::Staged: return add(Transfer{gpu(), gpu(1), size, {}, memory()}, {});
       case CostWork::PageableUp: return add(Transfer{*find_pageable(), gpu(), size, {}, {}}, {});
       case CostWork::PageableDown: return add(Transfer{gpu(), *find_pageable(), size, {}, {}}, {});
-      case CostWork::SmUp: return add(by(CopyMethod::Sm, true), {});
-      case CostWork::SmDown: return add(by(CopyMethod::Sm, false), {});
-      case CostWork::InlineUp: return add(by(CopyMethod::Inline, true), {});
-      case CostWork::MappedUp: return add(by(CopyMethod::Mapped, true), {});
-      case CostWork::MappedDown: return add(by(CopyMethod::Mapped, false), {});
-      case CostWork::RowsUp: return add(of_rows(true), {});
-      case CostWork::RowsDown: return add(of_rows(false), {});
+      case CostWork::SmUp: return add(by(CopyMethod::Sm, true, size), {});
+      case CostWork::SmDown: return add(by(CopyMethod::Sm, false, size), {});
+      case CostWork::InlineUp: return add(by(CopyMethod::Inline, true, size), {});
+      case CostWork::MappedUp: return add(by(CopyMethod::Mapped, true, size), {});
+      case CostWork::MappedDown: return add(by(CopyMethod::Mapped, false, size), {});
+      case CostWork::RowsUp: return add(of_rows(true, size), {});
+      case CostWork::RowsDown: return add(of_rows(false, size), {});
       case CostWork::Kernel: return add(Transfer{memory(), gpu(), size, {}, {}}, kernel);
       case CostWork::LoneKernels:
       case CostWork::Host: return add({}, kernel);
     }
   }
 
-  [[nodiscard]] Transfer by(CopyMethod method, bool up) const {
-    Transfer transfer{up ? memory() : gpu(), up ? gpu() : memory(), sample_.bytes, {}, {}};
+  [[nodiscard]] Transfer by(CopyMethod method, bool up, Bytes size) const {
+    Transfer transfer{up ? memory() : gpu(), up ? gpu() : memory(), size, {}, {}};
     transfer.method = method;
     return transfer;
   }
-  [[nodiscard]] Transfer of_rows(bool up) const {
-    constexpr Bytes kGap{256};
-    Transfer transfer = by(CopyMethod::Engine, up);
-    transfer.rows = {static_cast<std::int32_t>(sample_.bytes.count / sample_.row.count), sample_.row + kGap};
+  /// Rows begin at any byte, as parts of images do: rows in step with the host's memory are quicker.
+  [[nodiscard]] Transfer of_rows(bool up, Bytes size) const {
+    constexpr Bytes kGap{165};
+    Transfer transfer = by(CopyMethod::Engine, up, size);
+    transfer.rows = {static_cast<std::int32_t>(size.count / sample_.row.count), sample_.row + kGap};
     return transfer;
   }
 

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <tuple>
 
 #include <Eigen/Dense>
 #include <fmt/format.h>
@@ -62,7 +63,6 @@ struct Row {
   double handovers = 0;                                  ///< of a GPU, between queues
   double turns = 0;                                      ///< copies with other ends than the one before
   double bytes = 0;                                      ///< of one copy
-  double row_bytes = 0;                                  ///< of a row of a copy of rows
   double alone = 0, alone_guaranteed = 0;                ///< rates of their route
   double base = 0, bound = 0;                            ///< without costs: predicted, and at most
   double median = 0, usual = 0, worst = 0, allowed = 0;  ///< usual: of 9 in 10
@@ -89,7 +89,6 @@ Row row_of(const Topology& machine, const CostSample& sample, const CostBatch& b
     row.alone_guaranteed = route_class.alone.guaranteed.value;
     row.copies = sample.count;
     row.bytes = static_cast<double>(sample.bytes.count);
-    row.row_bytes = static_cast<double>(sample.row.count);
     if (sample.work == CostWork::Staged && sample.bytes.count > 0) {
       const Bytes chunk = machine.staging_chunk().count > 0 ? machine.staging_chunk() : sample.bytes;
       row.copies *= 1 + std::ceil(row.bytes / static_cast<double>(chunk.count));
@@ -181,26 +180,6 @@ CopyFit fit_copies(std::span<const Row* const> rows) {
   return best;
 }
 
-/// Copies of rows: t = opening + copies x each, and each row takes a time at least; `below` is the shortest row that
-/// the route's rate lets take as long. Long rows show the costs, and the shortest rows that time.
-CopyFit fit_rows(std::span<const Row* const> rows) {
-  double shortest = std::numeric_limits<double>::infinity();
-  for (const Row* row : rows) shortest = std::min(shortest, row->row_bytes);
-  std::vector<const Row*> long_ones;
-  for (const Row* row : rows)
-    if (row->row_bytes > shortest) long_ones.push_back(row);
-  CopyFit fit = fit_copies(long_ones.empty() ? rows : long_ones, 0);
-  std::vector<double> lengths;  // that a row of the full rate has in the time of a shortest one
-  for (const Row* row : rows) {
-    if (row->row_bytes > shortest || row->bytes == 0) continue;
-    const double ns = (row->median - (row->base - row->copies * row->bytes / row->alone) - fit.opening) / row->copies;
-    lengths.push_back((ns - fit.each) * row->alone * row->row_bytes / row->bytes);
-  }
-  const double length = quantile(std::move(lengths), 0.5);
-  fit.below = length > shortest ? std::ceil(length) : 0;
-  return fit;
-}
-
 /// Copies of pageable memory: small copies show the costs, and each larger size what it costs more.
 CopyFit fit_by_size(std::span<const Row* const> rows) {
   std::map<double, std::vector<const Row*>> by_size;
@@ -221,23 +200,21 @@ Cost written(double nominal, double guaranteed) {
   return {round_up_ns(std::round(std::max(nominal, 0.0) / kDirt) * kDirt), std::max(at(guaranteed), at(nominal))};
 }
 
-/// Cost of a copy beside its bytes at rate `alone`; includes the loss where small copies, or those of short rows, have
-/// a rate of their own.
+/// Cost of a copy beside its bytes at rate `alone`; includes the loss where small copies have a rate of their own.
 double copy_ns(const CopyCost& cost, Basis basis, const Row& row, double alone) {
-  const double start = cost.ns(basis, row.bytes), below = static_cast<double>(cost.below.count);
-  const double length = row.row_bytes > 0 ? row.row_bytes : row.bytes;
-  if (!cost.small || length >= below) return start;
-  const double rate = cost.small->at(basis).value * (row.row_bytes > 0 ? length / below : 1);
-  return start + std::max(0.0, row.bytes / rate - row.bytes / alone);
+  const double start = cost.ns(basis, row.bytes);
+  if (!cost.small || row.bytes >= static_cast<double>(cost.below.count)) return start;
+  return start + std::max(0.0, row.bytes / cost.small->at(basis).value - row.bytes / alone);
 }
 
 /// State of one fit.
 class Fitting {
  public:
   Fitting(const Topology& machine, const CostMeasurements& measured) : measured_(measured) {
+    fit_.setup = machine.setup();
     for (std::size_t i = 0; i < measured.samples.size(); ++i) {
       const CostSample& sample = measured.samples[i];
-      if (sample.ns.empty()) continue;
+      if (sample.ns.empty() || sample.against) continue;
       const auto batch = cost_batch(machine, sample);
       if (batch) {
         rows_.push_back(row_of(machine, sample, *batch, i));
@@ -275,7 +252,7 @@ class Fitting {
       });
       if (of_class.empty()) continue;
       const CopyFit fit = is_pageable(route)  ? fit_by_size(of_class)
-                          : is_of_rows(route) ? fit_rows(of_class)
+                          : is_of_rows(route) ? fit_copies(of_class, 0)
                                               : fit_copies(of_class);
       openings[static_cast<std::size_t>(route)] = fit.opening;
       CopyCost& cost = setup().transfer.of(route);
@@ -283,10 +260,6 @@ class Fitting {
       for (std::size_t i = 0; const auto& [size, ns] : fit.more)
         if (i < cost.sizes.size()) cost.sizes[i++] = {Bytes{static_cast<std::int64_t>(size)}, written(ns, ns)};
       const Row& row = *of_class.front();
-      if (is_of_rows(route) && fit.below > 0) {
-        cost.below = {static_cast<std::int64_t>(fit.below)};
-        cost.small = Bandwidth{{row.alone}, {row.alone_guaranteed}};
-      }
       if (fit.below == 0 || fit.slower <= 0 || route == CopyKind::Staged) continue;
       cost.below = {static_cast<std::int64_t>(fit.below)};
       const double rate = to_digits(1 / (fit.slower + 1 / row.alone), kRateDigits);
@@ -488,7 +461,13 @@ class Fitting {
 }  // namespace
 
 CostFit fit_costs(const Topology& machine, const CostMeasurements& measured) {
-  TUTTI_EXPECTS(machine.setup() == SetupTimes{}, "costs are found on a machine without any");
+  const auto& classes = machine.setup().transfer.classes;
+  SetupTimes sharing;
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    CopyCost& cost = sharing.transfer.classes[i];
+    std::tie(cost.gap, cost.weight, cost.load) = std::tie(classes[i].gap, classes[i].weight, classes[i].load);
+  }
+  TUTTI_EXPECTS(machine.setup() == sharing, "costs are found on a machine without any");
   return Fitting(machine, measured).fit();
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -76,9 +77,11 @@ struct CostSample {
   Bytes beside;           ///< of the copies that run on all other engines meanwhile; 0: none do
   int in_a_row = 0;  ///< number of such batches in one job, timed from its start until the program has seen its end;
                      ///< 0: one batch, timed from its start to the end of its chain
-  std::vector<double> ns = {};  ///< [repetitions]
-  Duration idle{};              ///< time without work before: links sleep then; 0: a moment
-  Bytes row{};                  ///< of copies of rows, the length of each; there are `bytes` / `row`
+  std::vector<double> ns = {};           ///< [repetitions]
+  Duration idle{};                       ///< time without work before: links sleep then; 0: a moment
+  Bytes row{};                           ///< of copies of rows, the length of each; there are `bytes` / `row`
+  std::optional<CostWork> against = {};  ///< one copy of this class on the same GPU, of `beside` bytes, is all that
+                                         ///< runs meanwhile
 
   friend bool operator==(const CostSample&, const CostSample&) = default;
 };

@@ -61,11 +61,15 @@ void check_cost(const Cost& cost, Faults& faults, const std::string& field) {
                     to_string(cost.guaranteed), to_string(cost.nominal)));
 }
 
+constexpr Bytes kLongestGap{1 << 20};
+
 void check_copy_cost(const CopyCost& cost, Faults& faults, const std::string& field) {
   check_cost(cost.each, faults, field);
   check_cost(cost.first, faults, path_of(field, "first"));
   if (cost.below.count < 0)
     faults.add(path_of(field, "below"), "the size below which copies are small is negative; write one like 256 KiB");
+  if (cost.gap.count < 0 || cost.gap > kLongestGap)
+    faults.add(path_of(field, "gap"), "this gap is absurd; write 0 B to 1 MiB");
   if (cost.small) check_bandwidth(*cost.small, faults, path_of(field, "bandwidth"));
   for (std::size_t i = 0; i < cost.sizes.size(); ++i)
     check_cost(cost.sizes[i].more, faults, path_of(path_of(path_of(field, "sizes"), i), "more"));

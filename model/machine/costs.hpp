@@ -100,16 +100,19 @@ struct SizeCost {
   friend bool operator==(const SizeCost&, const SizeCost&) = default;
 };
 
-/// Cost of one copy on its engine, beside its bytes at the full rate.
+/// Cost of one copy on its engine, beside its bytes at the full rate, and how it shares its link with others.
 struct CopyCost {
   static constexpr std::size_t kMostSizes = 12;
 
   Cost each;
-  Bytes below;                          ///< smaller copies have a rate of their own; of copies of rows, shorter rows
-  std::optional<Bandwidth> small = {};  ///< that rate, which they never exceed; that of rows is for rows of `below`
-                                        ///< bytes and falls with their length; absent: none
+  Bytes below;                          ///< smaller copies have a rate of their own
+  std::optional<Bandwidth> small = {};  ///< that rate, which they never exceed; absent: none
   Cost first = {};                      ///< extra before the first of its class in a chain: links between GPUs sleep
   std::array<SizeCost, kMostSizes> sizes = {};  ///< rising; those in use come first. Pipelines take time to fill
+  Bytes gap = {};                               ///< of copies of rows: each row takes as long as so many bytes more
+  double weight = 1;  ///< share of a link beside a copy of an engine in the same direction, which has 1
+  double load = 1;    ///< what a byte takes of a capacity that both directions of a link share; a copy of an engine
+                      ///< takes 1. Of rows: what a byte of a gap takes
 
   /// Cost of a copy of some bytes, ns, `first` left out: between two sizes linear, constant beyond the last.
   [[nodiscard]] constexpr double ns(Basis basis, double bytes) const {

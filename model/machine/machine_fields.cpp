@@ -86,6 +86,9 @@ struct CopyCostMap {
   std::optional<Bytes> below = {};
   std::optional<Bandwidth> bandwidth = {};
   std::vector<SizeCost> sizes = {};
+  Bytes gap = {};
+  double weight = 1;
+  double load = 1;
 };
 
 }  // namespace
@@ -103,7 +106,10 @@ struct Record<CopyCostMap> {
                                      Field{"first", &CopyCostMap::first},
                                      Field{"below", &CopyCostMap::below},
                                      Field{"bandwidth", &CopyCostMap::bandwidth},
-                                     Field{"sizes", &CopyCostMap::sizes}};
+                                     Field{"sizes", &CopyCostMap::sizes},
+                                     Field{"gap", &CopyCostMap::gap},
+                                     Field{"weight", &CopyCostMap::weight}.within(1e-3, 1e3),
+                                     Field{"load", &CopyCostMap::load}.within(1e-3, 1e3)};
 };
 
 CopyCost Form<CopyCost>::read(Reader& reader, const Node& node, const FieldRules& rules) {
@@ -121,12 +127,16 @@ CopyCost Form<CopyCost>::read(Reader& reader, const Node& node, const FieldRules
   if (map.sizes.size() > cost.sizes.size())
     fail(node.find("sizes")->place, fmt::format("'sizes' has at most {} entries; leave some out", cost.sizes.size()));
   std::ranges::copy(map.sizes, cost.sizes.begin());
+  cost.gap = map.gap;
+  cost.weight = map.weight;
+  cost.load = map.load;
   return cost;
 }
 
 Node Form<CopyCost>::write(const CopyCost& cost) {
-  if (!cost.small && cost.first == Cost{} && cost.sizes.front() == SizeCost{}) return written(cost.each);
-  CopyCostMap map{cost.each.nominal, cost.each.guaranteed, cost.first, {}, cost.small};
+  if (cost == CopyCost{cost.each, {}}) return written(cost.each);
+  CopyCostMap map{cost.each.nominal, cost.each.guaranteed, cost.first, {}, cost.small, {},
+                  cost.gap,          cost.weight,          cost.load};
   for (const SizeCost& size : cost.sizes)
     if (size.size > Bytes{0}) map.sizes.push_back(size);
   if (cost.small && cost.below != kEverySize) map.below = cost.below;
@@ -135,6 +145,20 @@ Node Form<CopyCost>::write(const CopyCost& cost) {
   write_fields(map, node);
   return node;
 }
+
+namespace {
+
+/// Refuses what a class of rows cannot have, or no other.
+void check_rows(const Node& node, CopyKind kind, const CopyCost& cost) {
+  if (is_of_rows(kind) && cost.small)
+    fail(node.place, fmt::format("'{}' has no 'bandwidth': rows have the rate of their route, and each one costs a "
+                                 "'gap' more; write that",
+                                 to_string(kind)));
+  if (!is_of_rows(kind) && cost.gap != Bytes{0})
+    fail(node.find("gap")->place, "'gap' is a cost of rows; write it in 'rows_up' or 'rows_down'");
+}
+
+}  // namespace
 
 CopyCosts Form<CopyCosts>::read(Reader& reader, const Node& node, const FieldRules& rules) {
   CopyCosts costs;
@@ -150,7 +174,10 @@ CopyCosts Form<CopyCosts>::read(Reader& reader, const Node& node, const FieldRul
     FieldRules of_class;
     of_class.key = to_string(kind);
     if (const Node* cost = node.find(of_class.key))
-      reader.attempt([&] { costs.of(kind) = Form<CopyCost>::read(reader, *cost, of_class); });
+      reader.attempt([&] {
+        costs.of(kind) = Form<CopyCost>::read(reader, *cost, of_class);
+        check_rows(*cost, kind, costs.of(kind));
+      });
   }
   return costs;
 }

@@ -26,6 +26,16 @@ GBps rate_alone(std::span<const CapacityUse> uses, std::span<const double> capac
   return {rate};
 }
 
+/// Whether a capacity is of a route's link in the other direction, too.
+bool is_of_both_ways(const Topology& machine, std::span<const LinkId> route, CapacityId capacity) {
+  return std::ranges::any_of(route, [&](LinkId id) {
+    const Link& link = machine.link(id);
+    const auto back = machine.find_link(link.to, link.from);
+    return back &&
+           std::ranges::any_of(machine.uses(*back), [&](const CapacityUse& use) { return use.capacity == capacity; });
+  });
+}
+
 }  // namespace
 
 RouteClass make_route_class(const Topology& machine, std::span<const LinkId> first, std::span<const LinkId> second,
@@ -49,6 +59,36 @@ RouteClass make_route_class(const Topology& machine, std::span<const LinkId> fir
                 rate_alone(kind.uses, machine.capacities(Basis::Guaranteed))};
   std::erase_if(kind.uses, [&](const CapacityUse& use) { return is_private(machine, use.capacity, met); });
   return kind;
+}
+
+void cap(RouteClass& route_class, const Bandwidth& rate) {
+  route_class.alone.nominal = std::min(route_class.alone.nominal, rate.nominal);
+  route_class.alone.guaranteed = std::min(route_class.alone.guaranteed, rate.guaranteed);
+  route_class.capped = true;
+}
+
+bool shares_otherwise(const CopyCost& cost) { return cost.gap > Bytes{0} || cost.weight != 1 || cost.load != 1; }
+
+void share_as(const Topology& machine, std::span<const LinkId> route, const CopyCost& cost, Bytes row,
+              RouteClass& route_class) {
+  route_class.weight *= cost.weight;
+  double load = cost.load;
+  if (cost.gap > Bytes{0} && row > Bytes{0}) {
+    const double gap = static_cast<double>(cost.gap.count) / static_cast<double>(row.count), part = 1 / (1 + gap);
+    const Bandwidth alone = route_class.alone;
+    cap(route_class, {{alone.nominal.value * part}, {alone.guaranteed.value * part}});
+    route_class.weight *= part;
+    route_class.port = std::nullopt;  // the table is of whole copies
+    load = 1 + cost.load * gap;
+  }
+  for (CapacityUse& use : route_class.uses) {
+    if (!is_of_both_ways(machine, route, use.capacity)) continue;
+    double most = load;  // a copy alone does not fill it more than to the brim
+    for (const Basis basis : {Basis::Nominal, Basis::Guaranteed})
+      most = std::min(most,
+                      machine.capacities(basis)[use.capacity.index()] / (use.cost * route_class.alone.at(basis).value));
+    use.cost *= most;
+  }
 }
 
 std::vector<double> route_class_key(const RouteClass& kind) {

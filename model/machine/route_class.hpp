@@ -17,6 +17,20 @@ namespace tutti::internal {
                                           std::span<const LinkId> second, double weight,
                                           std::span<const LinkId> met = {});
 
+/// Caps the rate of a route class: small copies never exceed theirs.
+void cap(RouteClass& route_class, const Bandwidth& rate);
+
+/// Whether copies with this cost share their links otherwise than those of an engine.
+[[nodiscard]] bool shares_otherwise(const CopyCost& cost);
+
+/// Lets a route class share its links as copies with this cost do: with their weight, slower by the gaps of short rows,
+/// which then weigh as much less, and with their load on the capacities that both directions of a link share.
+/// Alone, a copy has the rate of its rows.
+/// @param route  its links
+/// @param row    length of a row of copies of rows; > 0 where the cost has a gap
+void share_as(const Topology& machine, std::span<const LinkId> route, const CopyCost& cost, Bytes row,
+              RouteClass& route_class);
+
 /// The numbers of a route class as a key for look-ups.
 [[nodiscard]] std::vector<double> route_class_key(const RouteClass& kind);
 

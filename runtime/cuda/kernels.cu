@@ -93,20 +93,21 @@ __global__ void checksum(const std::uint8_t* input, std::size_t size, std::uint8
   }
 }
 
-/// Copies `count` words, several of a thread in flight at once.
+/// Copies `count` words, several of a thread in flight at once: the memory of the host is microseconds away.
 template <class Word>
 __device__ void copy_words(Word* __restrict__ to, const Word* __restrict__ from, std::size_t count) {
   constexpr int kInFlight = 4;
   const std::size_t threads = static_cast<std::size_t>(gridDim.x) * blockDim.x;
   std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  for (; i + (kInFlight - 1) * threads < count; i += kInFlight * threads) {
+  for (; i < count; i += kInFlight * threads) {
     Word words[kInFlight];
 #pragma unroll
-    for (int k = 0; k < kInFlight; ++k) words[k] = from[i + k * threads];
+    for (int k = 0; k < kInFlight; ++k)
+      if (i + k * threads < count) words[k] = from[i + k * threads];
 #pragma unroll
-    for (int k = 0; k < kInFlight; ++k) to[i + k * threads] = words[k];
+    for (int k = 0; k < kInFlight; ++k)
+      if (i + k * threads < count) to[i + k * threads] = words[k];
   }
-  for (; i < count; i += threads) to[i] = from[i];
 }
 
 template <class Word>

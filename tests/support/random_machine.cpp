@@ -18,7 +18,7 @@ namespace {
 
 class MachineMaker {
  public:
-  MachineMaker(std::uint64_t seed, int scale) : random_(seed), scale_(scale) {}
+  MachineMaker(std::uint64_t seed, int scale) : random_(seed), sharing_(seed ^ 0x73686172), scale_(scale) {}
 
   Topology make() {
     place_vertices();
@@ -89,6 +89,11 @@ class MachineMaker {
     SetupTimes setup;
     setup.batch = make_cost(50'000);
     for (CopyCost& copy : setup.transfer.classes) copy.each = make_cost(20'000);
+    for (const CopyKind kind : {CopyKind::SmUp, CopyKind::SmDown}) {
+      CopyCost& copy = setup.transfer.of(kind);
+      if (sharing_.one_in(2)) copy.weight = sharing_.real(0.3, 4);
+      if (sharing_.one_in(2)) copy.load = sharing_.real(1, 3);
+    }
     if (random_.one_in(2)) return setup;
     setup.kernel = make_cost(10'000);
     setup.gate = make_cost(30'000);
@@ -115,7 +120,7 @@ class MachineMaker {
     return modes[random_.below(3)];
   }
 
-  Random random_;
+  Random random_, sharing_;
   int scale_;
   MachineSpec spec_{.name = "random"};
   std::vector<std::pair<std::string, std::string>> links_;

@@ -230,6 +230,33 @@ class SlowSimulation {
     return *first == s ? handover : 0;
   }
 
+  /// A flow with the weight and the load of its class: on each capacity that a link of its route and the same link back
+  /// are members of it takes so much more, but no more than it can have of it alone.
+  [[nodiscard]] SlowFlow sharing(const RouteView& route, SlowFlow flow, const CopyCost& cost) const {
+    const SlowFlow plain = flow;
+    flow.weight *= cost.weight;
+    for (std::size_t c = 0; c < machine_.shared().size(); ++c) {
+      const auto& members = machine_.shared()[c].members;
+      const auto is_member = [&](VertexId from, VertexId to) {
+        return std::ranges::any_of(members, [&](const CapacityMember& member) {
+          return machine_.link(member.link).from == from && machine_.link(member.link).to == to;
+        });
+      };
+      const auto goes_both_ways = [&](LinkId id) {
+        return is_member(machine_.link(id).to, machine_.link(id).from) && flow.cost[machine_.links().size() + c] > 0;
+      };
+      if (!std::ranges::any_of(route.first, goes_both_ways)) continue;
+      double load = cost.load;
+      for (const Basis basis : {Basis::Nominal, Basis::Guaranteed}) {
+        const std::vector<double> capacities = slow_capacities(machine_, basis);
+        const std::size_t at = machine_.links().size() + c;
+        load = std::min(load, capacities[at] / (plain.cost[at] * slow_max_min(capacities, {&plain, 1})[0]));
+      }
+      flow.cost[machine_.links().size() + c] *= load;
+    }
+    return flow;
+  }
+
   /// @param passing  ns before it
   void add_transfer(Chain& chain, std::size_t s, double passing) {
     const Transfer& transfer = *batch_.streams()[s].transfer;
@@ -247,7 +274,7 @@ class SlowSimulation {
     const double all = cost.ns(basis_, bytes), each = fills ? as_ns(cost.each.at(basis_)) : all;
     chain.steps.push_back({s, false, true, false, copies * each + passing, 0, {}});
     if (staged && bytes > 0) chain.steps.push_back({s, false, false, false, 0, std::min(bytes, chunk), lead});
-    const SlowFlow data{route.weight, slow_costs(machine_, links)};
+    const SlowFlow data = sharing(route, {route.weight, slow_costs(machine_, links)}, cost);
     if (all > each)
       chain.steps.push_back({s, false, false, false, 0, (all - each) * slow_max_min(capacities_, {&data, 1})[0], data});
     chain.steps.push_back({s, false, false, true, 0, bytes, data});

@@ -249,16 +249,19 @@ class Reader {
     return value;
   }
 
-  void read_sample(const std::string& at, const Json& entry) {
-    constexpr std::int64_t kMostBytes = 1LL << 40, kMostNs = 1'000'000'000, kMostCount = 1000;
-    CostSample sample;
-    const Json& work = field(at, entry, "class");
+  [[nodiscard]] CostWork class_of(const std::string& at, const char* key, const Json& work) const {
     const auto known =
         std::find_if(kCostWorks.begin(), kCostWorks.end(), [&](CostWork one) { return work == to_string(one); });
     if (known == kCostWorks.end())
-      refuse(at, fmt::format("'class' is {}; it is up, down, peer, peer_turns, staged, kernel, lone_kernels or host",
+      refuse(at, fmt::format("'{}' is {}; it is up, down, peer, peer_turns, staged, kernel, lone_kernels or host", key,
                              shown(work)));
-    sample.work = *known;
+    return *known;
+  }
+
+  void read_sample(const std::string& at, const Json& entry) {
+    constexpr std::int64_t kMostBytes = 1LL << 40, kMostNs = 1'000'000'000, kMostCount = 1000;
+    CostSample sample;
+    sample.work = class_of(at, "class", field(at, entry, "class"));
     sample.gpu = static_cast<std::uint32_t>(whole(at, entry, "gpu", 0, 1023));
     sample.count = static_cast<int>(whole(at, entry, "n", 1, kMostCount));
     sample.bytes = {whole(at, entry, "bytes", 0, kMostBytes)};
@@ -267,6 +270,7 @@ class Reader {
     sample.in_a_row = static_cast<int>(whole(at, entry, "in_a_row", 0, kMostCount));
     sample.idle = Duration{whole(at, entry, "idle_ns", 0, kMostNs)};
     sample.row = {whole(at, entry, "row_bytes", 0, kMostBytes)};
+    if (entry.contains("against")) sample.against = class_of(at, "against", entry["against"]);
     sample.ns = read_times(at + ".ns", field(at, entry, "ns"));
     measurements_.costs.samples.push_back(std::move(sample));
   }
@@ -327,6 +331,7 @@ Json costs_json(const CostMeasurements& costs) {
     if (sample.in_a_row > 0) json["in_a_row"] = sample.in_a_row;
     if (sample.idle.count() > 0) json["idle_ns"] = sample.idle.count();
     if (sample.row.count > 0) json["row_bytes"] = sample.row.count;
+    if (sample.against) json["against"] = to_string(*sample.against);
     json["median_ns"] = quantile(sample.ns, 0.5);
     json["p99_ns"] = quantile(sample.ns, 0.99);
     json["worst_ns"] = quantile(sample.ns, 1);

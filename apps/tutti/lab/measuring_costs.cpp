@@ -23,6 +23,8 @@ constexpr std::array<std::int64_t, 4> kMappedSizes{4, 512, 4 << 10, 64 << 10};  
 constexpr std::array<std::pair<std::int64_t, std::int64_t>, 5> kRows{
     // size and row
     {{4 << 10, 1 << 10}, {64 << 10, 1 << 10}, {1 << 20, 1 << 10}, {256 << 10, 32}, {1 << 20, 32}}};
+constexpr std::array kCountsOfPairs{1, 3};
+constexpr std::int64_t kRowOfPairs = 32;
 constexpr std::array kTimes{Duration{5'000}, Duration{20'000}, Duration{100'000}};
 constexpr Duration kLongest = std::chrono::milliseconds{2};  // total of a chain's kernels
 constexpr Bytes kUsual{64 << 10};                            // copies with kernels behind them, and in a row
@@ -41,6 +43,7 @@ class Planning {
       if (work < CostWork::SmUp) add_copies(work);
     }
     add_methods();
+    add_pairs();
     add_kernels();
     add_in_a_row();
     add_idle();
@@ -91,6 +94,30 @@ class Planning {
             add({work, 0, count, Bytes{size}, {}, beside, 0, {}, {}, Bytes{row}}, true);
       }
     }
+  }
+
+  /// Copies by kernels and of short rows beside those of engines, each timed beside the other.
+  void add_pairs() {
+    constexpr std::array kPaired{
+        std::pair(CostWork::SmUp, CostWork::Up),     std::pair(CostWork::SmUp, CostWork::Down),
+        std::pair(CostWork::SmDown, CostWork::Up),   std::pair(CostWork::SmDown, CostWork::Down),
+        std::pair(CostWork::RowsUp, CostWork::Down), std::pair(CostWork::RowsDown, CostWork::Up)};
+    for (const auto& [other, engine] : kPaired) {
+      const std::uint32_t gpu = turn_++;
+      for (const int count : kCountsOfPairs) {
+        add_pair(other, engine, count, gpu);
+        add_pair(engine, other, count, gpu);
+      }
+    }
+  }
+  void add_pair(CostWork timed, CostWork against, int count, std::uint32_t gpu) {
+    const auto is_of_rows = [](CostWork work) { return work == CostWork::RowsUp || work == CostWork::RowsDown; };
+    const Bytes row{is_of_rows(timed) || is_of_rows(against) ? kRowOfPairs : 0};
+    const Bytes each{options_.beside.count / (is_of_rows(timed) ? 16 : 8) / kRowOfPairs * kRowOfPairs};
+    const Bytes beside{2 * options_.beside.count / kRowOfPairs * kRowOfPairs};
+    if (each.count == 0 || machine_.gpus().empty()) return;
+    gpu %= static_cast<std::uint32_t>(machine_.gpus().size());
+    add({timed, gpu, count, each, {}, beside, 0, {}, {}, row, against});
   }
 
   [[nodiscard]] Bytes usual() const { return std::min(kUsual, options_.largest); }

@@ -21,7 +21,11 @@ std::string sample_text(const CostSample& sample) {
   std::string text = fmt::format("gpu {}: {} x {}", sample.gpu, sample.count, to_string(sample.work));
   if (sample.bytes.count > 0) text += " " + to_string(sample.bytes);
   if (sample.time.count() > 0) text += " " + to_string(sample.time);
-  if (sample.beside.count > 0) text += ", others busy";
+  if (sample.against) {
+    text += fmt::format(", against {}", to_string(*sample.against));
+  } else if (sample.beside.count > 0) {
+    text += ", others busy";
+  }
   if (sample.idle.count() > 0) text += fmt::format(", {} idle", to_string(sample.idle));
   if (sample.in_a_row > 0) text += fmt::format(", {} in a row", sample.in_a_row);
   return text;
@@ -56,10 +60,9 @@ std::string worst_text(const std::string& title, const CostFit& fit, const CostM
 /// Whether a class is of copies that most machines were not calibrated for.
 bool is_further(CopyKind route) { return route > CopyKind::Staged; }
 
-std::string below_text(const CopyCost& cost, CopyKind route) {
+std::string below_text(const CopyCost& cost) {
   if (!cost.small) return "";
-  if (cost.below == kEverySize) return "every size";
-  return to_string(cost.below) + (is_of_rows(route) ? " a row" : "");
+  return cost.below == kEverySize ? "every size" : to_string(cost.below);
 }
 
 std::string setup_text(const SetupTimes& setup) {
@@ -73,7 +76,7 @@ std::string setup_text(const SetupTimes& setup) {
     const CopyCost& cost = setup.transfer.of(route);
     if (cost == CopyCost{} && is_further(route)) continue;
     table.add({fmt::format("a copy, {}", to_string(route)), us(cost.each.nominal), us(cost.each.guaranteed),
-               below_text(cost, route), cost.small ? fmt::format("{:.2f}", cost.small->nominal.value) : ""});
+               below_text(cost), cost.small ? fmt::format("{:.2f}", cost.small->nominal.value) : ""});
     for (const SizeCost& size : cost.sizes)
       if (size.size > Bytes{0}) add(fmt::format("more for {}", to_string(size.size)), size.more);
   }

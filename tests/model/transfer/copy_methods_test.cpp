@@ -29,7 +29,7 @@ Topology machine_of_methods(const std::string& more = "") {
       sm_down: {nominal: 2 us, bandwidth: 5 GB/s}
       inline_up: 1 us
       mapped_up: {nominal: 500 ns, bandwidth: 1 GB/s}
-      rows_up: {nominal: 8 us, below: 100 B, bandwidth: 10 GB/s}
+      rows_up: {nominal: 8 us, gap: 50 B}
 )" + more);
 }
 
@@ -122,12 +122,74 @@ TEST(CopyMethods, MappedCopiesOfAMemoryFollowEachOther) {
                    21'000);
 }
 
-// 100 rows of 50 bytes: half the length that fills the link, so half its rate: 8 us + 5000 B / 5 GB/s. Rows of 200
-// bytes have the full rate. Without gaps the rows are one piece.
+/// Both directions of a GPU's link, of 10 GB/s each, have 20 GB/s together.
+Topology machine_of_both_ways(const std::string& transfer) {
+  return test::make_machine(R"(  vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}
+  links: [{from: mem0, to: gpu0, bandwidth: 10 GB/s, back: 10 GB/s}]
+  shared: [{name: both, capacity: 20 GB/s, members: [{from: mem0, to: gpu0}, {from: gpu0, to: mem0}]}]
+  setup:
+    transfer:
+      up: 7 us
+      down: 7 us
+)" + transfer);
+}
+
+// Both flow from 7 us on. With three times the weight the kernel's copy has 7.5 GB/s and the engine's 2.5: 75'000 and
+// 25'000 bytes take 10 us each.
+TEST(CopyMethods, ShareTheirLinkByWeight) {
+  EXPECT_DOUBLE_EQ(length_of(machine_of_both_ways("      sm_up: {nominal: 7 us, weight: 3}\n"),
+                             "  - {from: mem0, to: gpu0, size: 25 kB}\n"
+                             "  - {from: mem0, to: gpu0, size: 75 kB, method: sm}\n"),
+                   17'000);
+}
+
+// A byte of the kernel's copy counts as two of the other direction: each has 20 / 3 GB/s, and 200'000 bytes take 30 us.
+// Alone, and beside an engine in its own direction, the load shows nowhere.
+TEST(CopyMethods, TakeMoreOfWhatBothDirectionsShare) {
+  const Topology machine = machine_of_both_ways("      sm_down: {nominal: 7 us, load: 2}\n");
+  const std::string down = "  - {from: gpu0, to: mem0, size: 200 kB, method: sm}\n";
+  EXPECT_NEAR(length_of(machine, down + "  - {from: mem0, to: gpu0, size: 200 kB}\n"), 37'000, 1e-6);
+  EXPECT_NEAR(length_of(machine, down), 27'000, 1e-6);
+  EXPECT_NEAR(length_of(machine, down + "  - {from: gpu0, to: mem0, size: 200 kB, method: engine}\n"), 47'000, 1e-6);
+}
+
+// Rows of 50 bytes have gaps of 50: 5 GB/s, half the weight, and with load 1 each of their bytes takes two of what both
+// directions share: 2 x 0.5 x level + level = 20 GB/s, so beside 5 GB/s the other direction has its 10. With load 3 a
+// byte takes four: 2 x level + level = 20, and rows have 3.33 GB/s, the other direction 6.67.
+TEST(CopyMethods, ShortRowsTakeMoreOfWhatBothDirectionsShare) {
+  const auto length = [](const std::string& load) {
+    const Topology machine = machine_of_both_ways("      rows_up: {nominal: 7 us, gap: 50 B, load: " + load + "}\n");
+    return length_of(machine,
+                     "  - {from: mem0, to: gpu0, size: 50 kB, rows: 1000, pitch: 64 B}\n"
+                     "  - {from: gpu0, to: mem0, size: 100 kB}\n");
+  };
+  EXPECT_NEAR(length("1"), 17'000, 1e-6);
+  EXPECT_NEAR(length("3"), 22'000, 1e-6);
+}
+
+TEST(CopyMethods, CostsOfRowsAndOfOthersAreNotMixedUp) {
+  const auto error = [](const std::string& transfer) {
+    return test::machine_error(
+        "version: 1\nmachine:\n  name: m\n  vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}\n"
+        "  links: [{from: mem0, to: gpu0, bandwidth: 10 GB/s}]\n  setup: {transfer: {" +
+        transfer + "}}\n");
+  };
+  EXPECT_EQ(error("rows_up: {nominal: 8 us, below: 100 B, bandwidth: 10 GB/s}"),
+            "m.yaml:6:31: 'rows_up' has no 'bandwidth': rows have the rate of their route, and each one costs a 'gap' "
+            "more; write that");
+  EXPECT_EQ(error("sm_up: {nominal: 8 us, gap: 10 B}"),
+            "m.yaml:6:50: 'gap' is a cost of rows; write it in 'rows_up' or 'rows_down'");
+  EXPECT_EQ(error("rows_up: {nominal: 8 us, gap: 2 MiB}"), "m.yaml:6:52: this gap is absurd; write 0 B to 1 MiB");
+  EXPECT_EQ(error("sm_up: {nominal: 8 us, weight: 0}"),
+            "m.yaml:6:53: '0' is not possible here; write a number from 0.001 to 1000");
+}
+
+// 100 rows of 50 bytes with gaps of 50: half the rate, 8 us + 5000 B / 5 GB/s. Rows of 200 bytes have four fifths of
+// it. Without a pitch the rows are one piece.
 TEST(CopyMethods, ShortRowsHaveALowerRate) {
   const Topology machine = machine_of_methods();
   EXPECT_DOUBLE_EQ(length_of(machine, "  - {from: mem0, to: gpu0, size: 5 kB, rows: 100, pitch: 64 B}\n"), 9'000);
-  EXPECT_DOUBLE_EQ(length_of(machine, "  - {from: mem0, to: gpu0, size: 20 kB, rows: 100, pitch: 256 B}\n"), 10'000);
+  EXPECT_DOUBLE_EQ(length_of(machine, "  - {from: mem0, to: gpu0, size: 20 kB, rows: 100, pitch: 256 B}\n"), 10'500);
   EXPECT_DOUBLE_EQ(length_of(machine, "  - {from: mem0, to: gpu0, size: 5 kB, rows: 100, method: engine}\n"), 7'500);
 }
 

@@ -8,6 +8,7 @@
 
 #include "model/calibration/cost_batch.hpp"
 #include "model/calibration/cost_fit.hpp"
+#include "model/calibration/share_fit.hpp"
 #include "tests/runtime/small_machine.hpp"
 #include "tests/support/random.hpp"
 
@@ -79,17 +80,31 @@ TEST(MeasureCosts, OfASimulatedMachineAreThoseOfItsFile) {
 }
 
 /// The costs of copies up to 1 MiB on a simulated machine that has these: of plain ones, and of those that are wanted.
-CopyCosts fitted_costs(const SetupTimes& costs, bool (*wanted)(CostWork)) {
-  CostStation station(costs);
+/// Both directions of a GPU's link have 1.5 GB/s together.
+CopyCosts fitted_costs(const SetupTimes& costs, bool (*wanted)(CostWork), Bytes beside = Bytes{4 << 10}) {
+  const auto both_ways = [](const Topology& machine) {
+    return test::changed(machine, [](MachineSpec& spec) {
+      for (Vertex& vertex : spec.vertices) vertex.memory.reset();
+      for (const auto& [hub, gpu] : {std::pair("hub0", "gpu0"), {"hub0", "gpu1"}, {"hub1", "gpu2"}})
+        spec.shared.push_back({gpu, GBps{1.5}, {{hub, gpu, 1}, {gpu, hub, 1}}});
+    });
+  };
+  const Topology machine = both_ways(with(costs));
+  Station station(std::make_unique<VirtualClock>(), Station::make_sim, machine);
+  Executor at_once(station.machine, *station.backend, *station.clock);
   CostOptions options = few();
   options.largest = Bytes{1 << 20};
+  options.beside = beside;
   options.most = Bytes{20 << 20};
   std::vector<CostSample> plan;
-  for (const CostSample& sample : plan_costs(with(costs), options))
-    if ((sample.work <= CostWork::Down || wanted(sample.work)) && sample.gpu < 2) plan.push_back(sample);
-  const auto samples = measure_costs(station.at_once, plan, options);
+  for (const CostSample& sample : plan_costs(machine, options))
+    if ((sample.work <= CostWork::Down || wanted(sample.work)) && (sample.gpu < 2 || sample.against))
+      plan.push_back(sample);
+  const auto samples = measure_costs(at_once, plan, options);
   EXPECT_TRUE(samples.has_value()) << (samples ? "" : samples.error().text());
-  return fit_costs(with({}), {samples.value(), {2000, 2000}, {}, {}, {}}).setup.transfer;
+  SetupTimes sharing;
+  sharing.transfer = fit_sharing(both_ways(with({})), samples.value());
+  return fit_costs(both_ways(with(sharing)), {samples.value(), {2000, 2000}, {}, {}, {}}).setup.transfer;
 }
 
 // Copies of pageable memory that take longer to get going the larger they are.
@@ -105,24 +120,41 @@ TEST(MeasureCosts, FindWhatEachSizeOfPageableMemoryCosts) {
       EXPECT_NEAR(found.ns(basis, bytes), real.ns(basis, bytes), 0.02 * real.ns(basis, bytes)) << bytes;
 }
 
-// Kernels that copy at half the rate of the links, whatever the size, and rows of 32 bytes that take as long as rows of
-// 64 bytes at the full rate.
-TEST(MeasureCosts, FindRatesOfKernelsAndOfShortRows) {
+// Kernels that copy at half the rate of the links, whatever the size.
+TEST(MeasureCosts, FindRatesOfKernels) {
   SetupTimes costs = some_costs();
   for (const CopyKind kind : {CopyKind::SmUp, CopyKind::SmDown}) {
     costs.transfer.of(kind).below = kEverySize;
     costs.transfer.of(kind).small = Bandwidth{GBps{0.5}};
   }
-  for (const CopyKind kind : {CopyKind::RowsUp, CopyKind::RowsDown}) {
-    costs.transfer.of(kind).below = Bytes{64};
-    costs.transfer.of(kind).small = Bandwidth{GBps{1}};
-  }
   const CopyCosts all = fitted_costs(costs, [](CostWork work) { return work >= CostWork::SmUp; });
-  for (const CopyKind kind : {CopyKind::SmUp, CopyKind::SmDown, CopyKind::RowsUp, CopyKind::RowsDown}) {
+  for (const CopyKind kind : {CopyKind::SmUp, CopyKind::SmDown}) {
     const CopyCost &found = all.of(kind), &real = costs.transfer.of(kind);
     ASSERT_TRUE(found.small.has_value()) << to_string(kind);
     EXPECT_NEAR(found.small->nominal.value, real.small->nominal.value, 1e-3) << to_string(kind);
-    EXPECT_NEAR(static_cast<double>(found.below.count), static_cast<double>(real.below.count), 1) << to_string(kind);
+    EXPECT_EQ(found.below, real.below) << to_string(kind);
+    EXPECT_NEAR(as_ns(found.each.nominal), as_ns(real.each.nominal), 20) << to_string(kind);
+  }
+}
+
+// Kernels take more of a link than engines, or less, and more of what both directions share; so do rows, each of which
+// takes as long as 40 bytes more.
+TEST(MeasureCosts, FindHowOtherCopiesShareTheirLinks) {
+  SetupTimes costs = some_costs();
+  costs.transfer.of(CopyKind::SmUp).weight = 1.5;
+  costs.transfer.of(CopyKind::SmUp).load = 1.2;
+  costs.transfer.of(CopyKind::SmDown).weight = 0.6;
+  costs.transfer.of(CopyKind::SmDown).load = 1.4;
+  for (const CopyKind kind : {CopyKind::RowsUp, CopyKind::RowsDown}) costs.transfer.of(kind).gap = Bytes{40};
+  costs.transfer.of(CopyKind::RowsUp).load = 1.6;
+  costs.transfer.of(CopyKind::RowsDown).load = 0.8;
+  const CopyCosts all = fitted_costs(
+      costs, [](CostWork work) { return work >= CostWork::SmUp; }, Bytes{1 << 20});
+  for (const CopyKind kind : {CopyKind::SmUp, CopyKind::SmDown, CopyKind::RowsUp, CopyKind::RowsDown}) {
+    const CopyCost &found = all.of(kind), &real = costs.transfer.of(kind);
+    EXPECT_NEAR(found.weight, real.weight, 0.03 * real.weight) << to_string(kind);
+    EXPECT_NEAR(found.load, real.load, 0.03 * real.load) << to_string(kind);
+    EXPECT_EQ(found.gap, real.gap) << to_string(kind);
     EXPECT_NEAR(as_ns(found.each.nominal), as_ns(real.each.nominal), 20) << to_string(kind);
   }
 }
