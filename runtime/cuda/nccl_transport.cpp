@@ -5,6 +5,8 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <thread>
+#include <vector>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -54,6 +56,7 @@ class NcclTransport final : public comm::Transport {
   ~NcclTransport() override {
     end_comms();
     heart_.reset();
+    for (std::thread& thread : aborting_) thread.join();
   }
 
   /// Makes the communicators and their connections; all ranks call it.
@@ -87,7 +90,8 @@ class NcclTransport final : public comm::Transport {
 
   Expected<void> clean() override;
   RequestState look(const Request& request) const override {
-    return request.number < direction_of(request).ended ? RequestState::Done : RequestState::Pending;
+    const bool is_received = request.kind == RequestKind::Receive || is_posted(request);
+    return is_received && request.number < direction_of(request).ended ? RequestState::Done : RequestState::Pending;
   }
   std::string reason(const Request& request) const override;
   std::optional<std::pair<int, std::string>> gave_up() const override { return fabric_.gave_up(rank_); }
@@ -110,12 +114,17 @@ class NcclTransport final : public comm::Transport {
   Expected<void> note_end(MessageFlow& direction);
   Expected<Event> take_event();
   Expected<void> clean(MessageFlow& direction);
-  /// Ends all kernels of NCCL, whatever they wait for.
+  /// Ends all kernels of NCCL, whatever they wait for. Does not wait for them.
   void abort_comms();
   /// Gives the communicators back; the last to do so waits for the peer.
   void end_comms();
   /// How many receives a peer has posted for messages of this rank.
   Word& posted_by(int peer) const { return fabric_.board(rank_).words[static_cast<std::size_t>(peer)]; }
+
+  /// Whether the peer has posted the receive of a send.
+  bool is_posted(const Request& request) const {
+    return comm::reached(comm::look_at(posted_by(request.peer)), static_cast<Word>(request.message + 1));
+  }
 
   Nccl nccl_;
   comm::SharedMapping mapping_;
@@ -126,6 +135,7 @@ class NcclTransport final : public comm::Transport {
   std::vector<std::byte*> buffers_;
   std::vector<Event> free_events_;
   std::map<int, NcclPeer> peers_;
+  std::vector<std::thread> aborting_;
 };
 
 Expected<void> NcclTransport::start(Duration meeting) {
@@ -283,17 +293,19 @@ Expected<void> NcclTransport::clean() {
 
 std::string NcclTransport::reason(const Request& request) const {
   if (request.kind == RequestKind::Receive) return fmt::format("rank {} has not sent it", request.peer);
-  const Word posted = comm::look_at(posted_by(request.peer));
-  if (!comm::reached(posted, static_cast<Word>(request.message + 1)))
+  if (!is_posted(request))
     return fmt::format("rank {} has posted {} receives for rank {}; it must post one for each message", request.peer,
-                       posted, rank_);
+                       comm::look_at(posted_by(request.peer)), rank_);
   return "its stream has not come to it, or NCCL has not delivered it";
 }
 
+/// The call gives pinned memory back, for which the driver waits for all kernels of the process: those of the other
+/// communicators, too. So each has a thread.
 void NcclTransport::abort_comms() {
   for (auto& [number, peer] : peers_)
     for (MessageFlow* direction : {&peer.sends, &peer.receives})
-      if (direction->comm != nullptr) static_cast<void>(nccl_.abort(std::exchange(direction->comm, nullptr)));
+      if (const auto comm = std::exchange(direction->comm, nullptr))
+        aborting_.emplace_back([abort = nccl_.abort, comm] { static_cast<void>(abort(comm)); });
 }
 
 void NcclTransport::end_comms() {

@@ -11,7 +11,8 @@ namespace tutti::internal::cuda {
 ///
 /// Each direction between two ranks is a communicator of NCCL with a stream of its own, so that no connection waits for
 /// another: a receive is enqueued when it is posted, a send behind what the user's stream has so far, and waits are for
-/// events behind them. NCCL holds a send until its receive is there. It has no puts: they are refused.
+/// events behind them. NCCL lets a stream go on behind a short send before its receive is there; the request ends when
+/// it is. NCCL has no puts: they are refused.
 /// @param nccl  its functions; outlive the transport
 /// @errors InvalidInput: as `SharedMapping`. Machine: NCCL or the driver refuses.
 [[nodiscard]] Expected<std::unique_ptr<comm::Transport>> join_nccl(const Nccl& nccl, const comm::JoinOptions& options);

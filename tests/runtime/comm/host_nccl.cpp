@@ -2,6 +2,7 @@
 #include "tests/runtime/comm/host_nccl.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -10,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -87,33 +89,45 @@ Nccl::Result enqueue(Nccl::Comm comm, std::function<void()> launch) {
   return 0;
 }
 
-// Operations of an aborted communicator end. It is not freed: streams may still look at it.
+/// Operations of all communicators that were begun and have not ended.
+std::atomic<int> under_way = 0;
+
+/// Operations of an aborted communicator end, and the call waits for those of all others: it gives memory back that the
+/// GPUs reach. The communicator is not freed: streams may still look at it.
 Nccl::Result abort_comm(Nccl::Comm comm) {
-  const std::lock_guard lock(comm->pair->mutex);
-  comm->aborted = true;
-  comm->pair->connects.notify_all();
+  {
+    const std::lock_guard lock(comm->pair->mutex);
+    comm->aborted = true;
+    comm->pair->connects.notify_all();
+  }
+  while (under_way > 0) std::this_thread::sleep_for(std::chrono::milliseconds{1});
   return 0;
 }
 
 Nccl::Result send(const void* from, std::size_t bytes, int, int, Nccl::Comm comm, cudaStream_t stream) {
   return enqueue(comm, [=] {
+    ++under_way;
     host_cuda::launch(stream, [=, mine = std::uint64_t{0}](host_cuda::Instant, host_cuda::Instant now) mutable {
       const std::lock_guard lock(comm->pair->mutex);
       if (mine == 0) {
         comm->pair->sent.emplace_back(from, bytes);
         mine = ++comm->pair->posted;
       }
-      return comm->pair->received >= mine || comm->aborted ? std::optional(now) : std::nullopt;
+      if (comm->pair->received < mine && !comm->aborted) return std::optional<host_cuda::Instant>{};
+      --under_way;
+      return std::optional(now);
     });
   });
 }
 
 Nccl::Result receive(void* to, std::size_t bytes, int, int, Nccl::Comm comm, cudaStream_t stream) {
   return enqueue(comm, [=] {
+    ++under_way;
     host_cuda::launch(stream, [=](host_cuda::Instant, host_cuda::Instant now) -> std::optional<host_cuda::Instant> {
       const std::lock_guard lock(comm->pair->mutex);
+      if (!comm->aborted && comm->pair->sent.empty()) return std::nullopt;
+      --under_way;
       if (comm->aborted) return now;
-      if (comm->pair->sent.empty()) return std::nullopt;
       const auto [from, length] = comm->pair->sent.front();
       std::memcpy(to, from, std::min(bytes, length));
       comm->pair->sent.pop_front();
