@@ -10,7 +10,7 @@
 namespace tutti::internal {
 namespace {
 
-std::string us(Duration time) { return fmt::format("{:.1f}", as_ns(time) / 1e3); }
+std::string tenths_of_us(Duration time) { return fmt::format("{:.1f}", as_ns(time) / 1e3); }
 
 std::string core_text(const WakeLateness& thread) { return thread.core ? fmt::to_string(*thread.core) : "any"; }
 
@@ -45,8 +45,8 @@ Finding lateness_finding(const SelfTest& test) {
     const auto core = latest(test).core;
     finding = Finding::risk_if(
         test.limit && *worst > *test.limit,
-        fmt::format("{} us late at worst{}{}", us(*worst), core ? fmt::format(", core {}", *core) : "",
-                    test.limit ? fmt::format(", limit {} us", us(*test.limit)) : ""),
+        fmt::format("{} us late at worst{}{}", tenths_of_us(*worst), core ? fmt::format(", core {}", *core) : "",
+                    test.limit ? fmt::format(", limit {} us", tenths_of_us(*test.limit)) : ""),
         "a thread like the dispatcher woke up late; begin with the risks above, and test with --priority");
   }
   finding.subject = "host";
@@ -60,16 +60,16 @@ std::string lateness_note(const SelfTest& test) {
   return fmt::format(
       "self-test: a thread like the dispatcher woke up {} us late, and the machine file guarantees {} us (gate, "
       "dispatch), so jobs may be over their bound; 'tutti doctor' looks for the cause",
-      us(*worst), us(*test.limit));
+      tenths_of_us(*worst), tenths_of_us(*test.limit));
 }
 
 std::string self_test_text(const SelfTest& test) {
   programs::Table table({"core", "instants", "late: median us", "99 %", "99.9 %", "worst"});
   for (const WakeLateness& thread : test.threads)
-    table.add({core_text(thread), fmt::to_string(thread.instants), us(thread.median), us(thread.p99), us(thread.p999),
-               us(thread.worst)});
+    table.add({core_text(thread), fmt::to_string(thread.instants), tenths_of_us(thread.median),
+               tenths_of_us(thread.p99), tenths_of_us(thread.p999), tenths_of_us(thread.worst)});
   return fmt::format("self-test: a thread slept to instants {} apart{}\n\n{}", to_string(LatenessTest::kPeriod),
-                     test.limit ? fmt::format("; limit {} us", us(*test.limit)) : "", table.text());
+                     test.limit ? fmt::format("; limit {} us", tenths_of_us(*test.limit)) : "", table.text());
 }
 
 Json self_test_json(const std::optional<SelfTest>& test) {

@@ -13,7 +13,7 @@
 namespace tutti::internal {
 namespace {
 
-std::string ms(double value) { return fmt::format("{:.3f}", value); }
+std::string three_digits(double value) { return fmt::format("{:.3f}", value); }
 std::string percent(double share) { return fmt::format("{:+.1f}", 100 * share); }
 
 double gain_over_best(const MethodRuns& runs) { return runs.gain_over(runs.best_other()); }
@@ -30,10 +30,10 @@ std::string medians_text(const MethodsRecord& record) {
     std::vector<std::string> row{record.workloads[w].name,
                                  fmt::format("{:.1f}", static_cast<double>(record.workloads[w].moved().count) / 1e6),
                                  fmt::to_string(runs.ms[0].size()),
-                                 ms(runs.median_ms(0)),
-                                 ms(*fastest),
-                                 ms(*slowest)};
-    for (std::size_t other = 1; other < runs.ms.size(); ++other) row.push_back(ms(runs.median_ms(other)));
+                                 three_digits(runs.median_ms(0)),
+                                 three_digits(*fastest),
+                                 three_digits(*slowest)};
+    for (std::size_t other = 1; other < runs.ms.size(); ++other) row.push_back(three_digits(runs.median_ms(other)));
     table.add(std::move(row));
   }
   return table.text();
