@@ -1,0 +1,216 @@
+// The page as a reader has it: in headless Chromium, from a file.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { startBrowser } from "./browser.mjs";
+import { madeRun, pageWith, PLANTED } from "./made_run.mjs";
+
+let browser;
+const html = pageWith(madeRun({ jobs: 2000, seed: 1 }));
+before(async () => (browser = await startBrowser()));
+after(() => browser?.close());
+
+const status = (page) => page.textContent("#status");
+const framesDrawn = (page) => page.evaluate(() => performance.getEntriesByName("tutti-frame").length);
+const drawn = (page) => page.evaluate(() => document.getElementById("lanes").toDataURL());
+const frame = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+
+test("opens without a complaint and without a request", async () => {
+  const { page, complaints } = await browser.open(html);
+  assert.equal(await page.title(), "A made run of 2000 jobs - tutti");
+  assert.equal(await page.textContent("#miss-count"), "3 misses");
+  assert.ok(await framesDrawn(page) >= 1);
+  assert.deepEqual(complaints, []);
+});
+
+test("n finds each planted miss, p goes back, and each is read with its attribution", async () => {
+  const { page, complaints } = await browser.open(html);
+  for (const [i, { cause }] of PLANTED.entries()) {
+    await page.keyboard.press("n");
+    assert.match(await status(page), new RegExp(`^Miss ${i + 1} of 3: inspect \\d+ at .* missed its deadline by .*Attribution: ${cause}: `));
+    assert.match(await page.textContent("#numbers"), new RegExp(`attribution${cause}`));
+  }
+  await page.keyboard.press("n");
+  assert.match(await status(page), /^Miss 1 of 3/);
+  await page.keyboard.press("p");
+  assert.match(await status(page), /^Miss 3 of 3.*missed its deadline by 4\.002 ms/);
+  assert.equal(await page.getAttribute("#status", "aria-live"), "polite");
+  assert.deepEqual(complaints, []);
+});
+
+test("Tab and Enter reach the misses too, and focus is visible wherever it goes", async () => {
+  const { page } = await browser.open(html);
+  const reached = [];
+  for (let i = 0; i < 40; ++i) {
+    await page.keyboard.press("Tab");
+    const focus = await page.evaluate(() => {
+      const element = document.activeElement;
+      return element === document.body ? null
+        : { id: element.id, name: element.textContent.trim().slice(0, 30), outline: getComputedStyle(element).outlineStyle };
+    });
+    if (focus === null) break;
+    assert.equal(focus.outline, "solid", JSON.stringify(focus));
+    reached.push(focus.id || focus.name);
+  }
+  for (const id of ["previous-miss", "next-miss", "zoom-in", "zoom-out", "whole-run", "filter", "scroller", "inspect 273"])
+    assert.ok(reached.includes(id), `${id} in ${reached}`);
+  await page.focus("#next-miss");
+  await page.keyboard.press("Enter");
+  assert.match(await status(page), /^Miss 1 of 3/);
+  await page.locator("#misses button").nth(2).press("Enter");
+  assert.match(await status(page), /^Miss 3 of 3/);
+});
+
+test("keys zoom and pan the lanes, and 0 shows the whole run again", async () => {
+  const { page } = await browser.open(html);
+  const whole = await drawn(page);
+  await page.focus("#scroller");
+  const seen = new Set([whole]);
+  for (const key of ["+", "ArrowRight", "End", "ArrowLeft", "Home", "+", "-", "Shift+ArrowRight"]) {
+    await page.keyboard.press(key);
+    await frame(page);
+    const now = await drawn(page);
+    if (key !== "-") assert.ok(!seen.has(now), `${key} changes the lanes`);
+    seen.add(now);
+  }
+  await page.keyboard.press("0");
+  await frame(page);
+  assert.equal(await drawn(page), whole);
+});
+
+test("j and k step through jobs and say their numbers", async () => {
+  const { page } = await browser.open(html);
+  await page.keyboard.press("j");
+  assert.match(await status(page), /^inspect 0, met its deadline, 15\.\d+ ms before it/);
+  await page.keyboard.press("j");
+  assert.match(await status(page), /^alarm 0, /); // arrives at 12 ms, before the next image at 25 ms
+  await page.keyboard.press("k");
+  assert.match(await status(page), /^inspect 0, /);
+  await page.keyboard.press("k");
+  assert.equal(await status(page), "That is the first one.");
+  await page.keyboard.press("Escape");
+  assert.equal(await page.isVisible("#nothing-selected"), true);
+});
+
+test("a pointer shows numbers, a click selects, a drag pans, Ctrl and the wheel zoom", async () => {
+  const { page, complaints } = await browser.open(html);
+  await page.keyboard.press("n");
+  const box = await page.locator("#lanes").boundingBox();
+  await page.mouse.move(box.x + box.width / 2, box.y + 12); // the job of the miss, in the middle third
+  assert.match(await page.textContent("#tip"), /job: inspect 273\nverdict: missed/);
+  const before = await drawn(page);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width / 2 + 80, box.y + 12, { steps: 4 });
+  await page.mouse.up();
+  await frame(page);
+  const panned = await drawn(page);
+  assert.notEqual(panned, before);
+  await page.keyboard.down("Control");
+  await page.mouse.wheel(0, -200);
+  await page.keyboard.up("Control");
+  await frame(page);
+  assert.notEqual(await drawn(page), panned);
+  await page.mouse.click(box.x + box.width / 2, box.y + 12);
+  assert.match(await page.textContent("#numbers"), /inspect 273/);
+  await page.locator(".u-over").first().hover();
+  assert.deepEqual(complaints, []);
+});
+
+test("two fingers zoom on a phone", async () => {
+  const { page } = await browser.open(html, { viewport: { width: 360, height: 780 }, hasTouch: true, isMobile: true });
+  const before = await drawn(page);
+  const box = await page.locator("#lanes").boundingBox();
+  const touch = (type, ...xs) => client.send("Input.dispatchTouchEvent", { type, touchPoints: xs.map((x, id) => ({ x: box.x + x, y: box.y + 40, id })) });
+  const client = await page.context().newCDPSession(page);
+  await touch("touchStart", 100, 150);
+  for (const apart of [10, 20, 30, 40]) await touch("touchMove", 100 - apart, 150 + apart);
+  await touch("touchEnd");
+  await frame(page);
+  assert.notEqual(await drawn(page), before);
+});
+
+test("the filter shows some tasks alone", async () => {
+  const { page } = await browser.open(html);
+  await page.fill("#filter", "ala");
+  assert.equal(await page.textContent("#miss-count"), "0 misses");
+  assert.equal(await page.locator("#margins tr").count(), 1);
+  assert.equal(await page.isDisabled("#next-miss"), true);
+  await page.fill("#filter", "");
+  assert.equal(await page.textContent("#miss-count"), "3 misses");
+});
+
+test("the machine graph shows the load at the pointer", async () => {
+  const { page } = await browser.open(pageWith(madeRun({ jobs: 5 })));
+  const box = await page.locator("#lanes").boundingBox();
+  await page.mouse.move(box.x + box.width / 100, box.y + 12); // the first job, at 0 ms
+  for (let i = 0; i < 4; ++i) await page.keyboard.press("+");
+  // Four copies of 32 MB in 0.8 ms each: 40 GB/s a GPU, 160 of 200 GB/s out of the memory.
+  const loads = [];
+  for (let x = 0; x < box.width; x += box.width / 60) {
+    await page.mouse.move(box.x + x, box.y + 12);
+    await frame(page);
+    loads.push(parseFloat(await page.locator("#links tr").first().locator("td").last().textContent()));
+  }
+  assert.ok(Math.max(...loads) > 155 && Math.max(...loads) < 168, String(loads));
+});
+
+for (const colorScheme of ["light", "dark"])
+  for (const [name, options] of Object.entries({
+    "a phone's width": { viewport: { width: 360, height: 780 } },
+    "125 %": { viewport: { width: 1024, height: 720 }, deviceScaleFactor: 1.25 },
+  }))
+    test(`nothing is wider than the page at ${name}, ${colorScheme}`, async () => {
+      const { page, complaints } = await browser.open(html, { colorScheme, ...options });
+      await page.keyboard.press("n");
+      const [wide, width] = await page.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth]);
+      assert.ok(wide <= width, `${wide} > ${width}`);
+      assert.deepEqual(complaints, []);
+    });
+
+test("prints to a PDF, in light colours, and is as before behind that", async () => {
+  const { page, complaints } = await browser.open(html, { colorScheme: "dark" });
+  await page.keyboard.press("n");
+  const width = await page.evaluate(() => document.getElementById("lanes").clientWidth);
+  const pdf = await page.pdf({ format: "A4" });
+  assert.equal(pdf.subarray(0, 5).toString(), "%PDF-");
+  assert.ok(pdf.length > 20_000);
+  await frame(page);
+  assert.equal(await page.evaluate(() => document.getElementById("lanes").clientWidth), width);
+  assert.equal(await page.evaluate(() => document.documentElement.classList.contains("printing")), false);
+  assert.deepEqual(complaints, []);
+});
+
+test("names that look like HTML stay text", async () => {
+  const data = madeRun({ jobs: 10 });
+  data.title = data.tasks.name[0] = data.slices.names[0] = data.machine.vertices.name[0] = '</script><!--<img src="x" onerror="alert(1)">';
+  const { page, complaints } = await browser.open(pageWith(data));
+  assert.equal(await page.textContent("#title"), data.title);
+  assert.equal(await page.locator("img").count(), 0);
+  assert.deepEqual(complaints, []);
+});
+
+test("data that cannot be read gives a sentence", async () => {
+  const text = JSON.stringify(madeRun({ jobs: 10 }));
+  for (const [data, sentence] of [["null", /has no data/], [text.slice(0, 5000), /cut off at character 5000 of 5000/],
+    [text.replace('"schema_version":1', '"schema_version":2'), /schema_version 2.*newer tutti/]]) {
+    const { page, complaints } = await browser.open(pageWith(data));
+    assert.match(await page.textContent("#fault"), sentence);
+    assert.equal(await page.isVisible("#run"), false);
+    assert.deepEqual(complaints, []);
+  }
+});
+
+test("a prediction has slices and no jobs, a run may have jobs and no slices", async () => {
+  const { jobs, ...prediction } = madeRun({ jobs: 2 });
+  prediction.slices.job = prediction.slices.job.map(() => null);
+  const first = await browser.open(pageWith(prediction));
+  assert.equal(await first.page.isVisible("#slices-part"), true);
+  for (const id of ["#next-miss", "#series-part", "#misses-part"]) assert.equal(await first.page.isVisible(id), false);
+  await first.page.keyboard.press("j");
+  assert.match(await status(first.page), /^image0 on gpu0 up/);
+  const { slices, machine, routes, ...run } = madeRun({ jobs: 100 });
+  const second = await browser.open(pageWith(run));
+  await second.page.keyboard.press("n");
+  assert.match(await status(second.page), /^Miss 1 of 3/);
+  assert.equal(await second.page.isVisible("#machine-part"), false);
+  assert.deepEqual([...first.complaints, ...second.complaints], []);
+});
