@@ -128,11 +128,27 @@ test("two fingers zoom on a phone", async () => {
   assert.notEqual(await drawn(page), before);
 });
 
+test("a jump zooms to a job that never ran, and scrolls to its row", async () => {
+  const data = madeRun({ jobs: 100 });
+  data.jobs.verdicts.push("dropped");
+  data.tasks = { name: Array.from({ length: 60 }, (_, task) => `task${task}`) };
+  data.jobs.task = data.jobs.task.map((_, job) => job % 60);
+  data.jobs.verdict = data.jobs.verdict.map((_, job) => (job === 59 ? 2 : 0));
+  data.jobs.start_ns[59] = data.jobs.finish_ns[59] = null;
+  const { page, complaints } = await browser.open(pageWith(data));
+  await page.keyboard.press("n");
+  assert.match(await status(page), /^Miss 1 of 1: task59 \d+ at .* never ran/);
+  const [scroller, label] = [await page.locator("#scroller").boundingBox(), await page.locator("#labels div").nth(59).boundingBox()];
+  assert.ok(label.y >= scroller.y && label.y + label.height <= scroller.y + scroller.height);
+  assert.deepEqual(complaints, []);
+});
+
 test("the filter shows some tasks alone", async () => {
   const { page } = await browser.open(html);
   await page.fill("#filter", "ala");
   assert.equal(await page.textContent("#miss-count"), "0 misses");
   assert.equal(await page.locator("#margins tr").count(), 1);
+  assert.doesNotMatch(await page.textContent("#labels"), /inspect/);
   assert.equal(await page.isDisabled("#next-miss"), true);
   await page.fill("#filter", "");
   assert.equal(await page.textContent("#miss-count"), "3 misses");

@@ -1,7 +1,7 @@
 import { type Scheme, SERIES } from "./colours.js";
 import type { RunData } from "./data.js";
 import { extent, jobName } from "./jobs.js";
-import { type Band, type Item, type Row, rowsOf, taskOfSlice, totalHeight } from "./rows.js";
+import { arranged, type Band, type Item, type Row, rowsOf, taskOfSlice, totalHeight } from "./rows.js";
 import { lowerBound, upperBound } from "./search.js";
 import type { State } from "./state.js";
 import { packed, Strips } from "./strips.js";
@@ -41,17 +41,17 @@ class Surface {
 
 /** The lanes of the picture, and above them the time axis and an overview of the whole run. */
 export class Lanes {
-  readonly rows: Row[];
+  rows: Row[] = []; // those that are shown
+  readonly all: Row[];
   private readonly lanes: Surface;
   private readonly axis: Surface;
   private readonly strips = new Strips();
-  private readonly misses: Float64Array;
+  private misses = new Float64Array();
 
   constructor(private data: RunData, lanes: HTMLCanvasElement, axis: HTMLCanvasElement, private scheme: Scheme) {
-    this.rows = rowsOf(data);
+    this.all = rowsOf(data);
     this.lanes = new Surface(lanes);
     this.axis = new Surface(axis);
-    this.misses = Float64Array.from(this.rows.flatMap((row) => [...row.misses])).sort();
   }
 
   get width(): number {
@@ -60,8 +60,16 @@ export class Lanes {
   recolour(scheme: Scheme): void {
     this.scheme = scheme;
   }
+  /** Leaves out the jobs of tasks that are not shown. @post resize() fits the canvas to the rest. */
+  arrange(shown: Uint8Array): void {
+    this.rows = arranged(this.all, shown);
+    this.misses = Float64Array.from(this.rows.flatMap((row) => [...row.misses])).sort();
+  }
+  get height(): number {
+    return totalHeight(this.rows);
+  }
   resize(width: number, resolution: number): void {
-    this.lanes.resize(width, Math.max(totalHeight(this.rows), 1), resolution);
+    this.lanes.resize(width, Math.max(this.height, 1), resolution);
     this.axis.resize(width, OVERVIEW + 20, resolution);
     this.strips.resize(this.lanes.canvas.width, Math.max(...this.rows.map((row) => row.bands.length), 1) * this.rows.length);
   }
@@ -118,10 +126,14 @@ export class Lanes {
     context.font = FONT;
     context.textBaseline = "bottom";
     context.fillStyle = this.scheme.ink;
+    let end = 0; // of the label before
     formatTicks(ticks, step).forEach((label, i) => {
       const x = this.x(ticks[i]!, state);
       const wide = context.measureText(label).width;
-      context.fillText(label, Math.min(Math.max(x - wide / 2, 0), width - wide), this.axis.height - 3);
+      const left = Math.min(Math.max(x - wide / 2, 0), width - wide);
+      if (left < end) return;
+      context.fillText(label, left, this.axis.height - 3);
+      end = left + wide + 6;
     });
   }
   private step(state: State): number {
@@ -136,9 +148,13 @@ export class Lanes {
     context.fillRect(0, 3, width, OVERVIEW - 6);
     context.fillStyle = this.scheme.focus;
     const left = place(state.view.from);
-    context.fillRect(left, 2, Math.max(place(state.view.to) - left, 2), OVERVIEW - 4);
+    const right = Math.max(place(state.view.to), left + 2);
+    context.fillRect(left, 2, right - left, OVERVIEW - 4);
     context.fillStyle = this.scheme.miss;
     apart(this.misses, 0, this.misses.length, place, (x) => context.fillRect(x - 1, 0, 2, OVERVIEW));
+    context.strokeStyle = this.scheme.ink;
+    context.lineWidth = 1;
+    context.strokeRect(left - 0.5, 0.5, right - left + 1, OVERVIEW - 1);
   }
 
   private drawGrid(state: State, top: number, bottom: number): void {
@@ -207,7 +223,7 @@ export class Lanes {
 
   /** A bar with a triangle on it where a job missed: its form says so too, not its colour alone. */
   private drawMisses(row: Row, state: State): void {
-    if (row.misses.length === 0 || !state.shown[row.task]) return;
+    if (row.misses.length === 0) return;
     const { context } = this.lanes;
     const first = lowerBound(row.misses, state.view.from);
     const last = upperBound(row.misses, state.view.to);

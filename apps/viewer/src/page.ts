@@ -12,7 +12,10 @@ import { formatInstant } from "./time.js";
 import { around, clamped, panned, type View, zoomed } from "./view.js";
 
 const PRINTED_WIDTH = 690; // px, what a sheet of A4 or Letter holds
+const PRINTED_HEIGHT = 780; // px, what page.css leaves for lanes on a sheet
 const NARROW = 560; // px
+const LETTER = 6.8; // px, of names of lanes
+const DEVICE_LETTERS = 7; // beside the longest name
 const OUT_OF_SIGHT = 60; // px, drawn above and below what is visible of the lanes
 
 /** The parts of the page, one state, and one drawing a frame. */
@@ -35,11 +38,12 @@ export class Page {
     this.lanes = new Lanes(data, element("lanes") as HTMLCanvasElement, element("axis") as HTMLCanvasElement, scheme);
     this.misses = missesOf(data, this.state.shown);
     this.ordered = this.itemsByTime();
+    this.lanes.arrange(this.state.shown);
     this.fillLabels();
     this.measure();
     this.series = new Series(data, this.state, scheme, this.labels, element("series"), this.labels + this.lanes.width);
     const machine = data.machine;
-    this.graph = machine && new MachineGraph(machine, new Load(data, this.lanes.rows), element("graph"), element("links"), element("instant"));
+    this.graph = machine && new MachineGraph(machine, new Load(data, this.lanes.all), element("graph"), element("links"), element("instant"));
     this.hideEmptyParts();
     this.fillTables();
     this.listen();
@@ -79,7 +83,9 @@ export class Page {
   private measure(): void {
     const scroller = this.element("scroller");
     const whole = this.printing ? PRINTED_WIDTH : scroller.clientWidth;
-    this.labels = whole < NARROW ? 84 : 132;
+    const [least, most] = whole < NARROW ? [84, 130] : [132, 260];
+    const letters = Math.max(...this.lanes.all.map((row) => row.name.length), 0) + DEVICE_LETTERS;
+    this.labels = Math.min(Math.max(letters * LETTER, least), most);
     document.documentElement.style.setProperty("--labels", `${this.labels}px`);
     this.lanes.resize(Math.max(whole - this.labels, 50), this.printing ? 2 : window.devicePixelRatio);
     this.scrolled();
@@ -103,6 +109,7 @@ export class Page {
   private print(printing: boolean): void {
     this.printing = printing;
     document.documentElement.classList.toggle("printing", printing);
+    this.element("cut-off").hidden = this.lanes.height <= PRINTED_HEIGHT;
     this.state.cursor = null;
     this.hideTip();
     this.recolour();
@@ -123,7 +130,7 @@ export class Page {
       const owner = label.appendChild(document.createElement("b"));
       owner.textContent = row.device;
       owner.className = row.device === device ? "again" : "";
-      label.append(" ", row.name);
+      label.appendChild(document.createElement("span")).textContent = row.name;
       device = row.device;
       return label;
     }));
@@ -156,10 +163,11 @@ export class Page {
     });
     this.misses = missesOf(this.data, this.state.shown);
     this.miss = -1;
+    this.lanes.arrange(this.state.shown);
+    this.fillLabels();
     this.fillTables();
-    this.series.redraw();
+    this.resize();
     this.say(`${this.state.shown.reduce((a, b) => a + b, 0)} of ${this.state.shown.length} tasks shown, ${this.misses.length} misses.`);
-    this.schedule();
   }
   private say(sentence: string): void {
     this.element("status").textContent = sentence;
@@ -200,11 +208,21 @@ export class Page {
     this.miss = (miss + this.misses.length) % this.misses.length;
     const job = this.misses[this.miss]!;
     const { from, to } = this.extentOf({ kind: "job", id: job });
-    this.state.view = around(from, to, 1e3, this.state.limits);
+    const deadline = this.data.jobs.deadline[job]!;
+    this.state.view = around(from, deadline > to ? deadline : to, 1e3, this.state.limits);
+    this.reveal(job);
     this.state.cursor = null;
     this.select({ kind: "job", id: job });
     this.say(`Miss ${this.miss + 1} of ${this.misses.length}: ${jobName(this.data, job)} at ${formatInstant(to)} ` +
       `${verdictText(this.data.jobs, job)}. Attribution: ${attribution(this.data, job)}.`);
+  }
+  /** Scrolls the lanes as far as the row of a job needs to be seen. */
+  private reveal(job: number): void {
+    const row = this.lanes.rows.find((one) => one.task === this.data.jobs.task[job]);
+    const scroller = this.element("scroller");
+    if (!row || (row.top >= scroller.scrollTop && row.top + row.height <= scroller.scrollTop + scroller.clientHeight)) return;
+    scroller.scrollTop = row.top - 20;
+    this.scrolled();
   }
   /** The next miss behind the one jumped to last, as long as that is in view; else behind the middle of the view. */
   private jumpBy(step: number): void {
@@ -231,6 +249,7 @@ export class Page {
     const { from, to } = this.extentOf(item);
     const { view, limits } = this.state;
     if (from < view.from || to > view.to) this.state.view = panned(view, (from + to - view.from - view.to) / 2, limits);
+    if (kind === "job") this.reveal(item.id);
     this.select(item);
     const said = new Set(["job", "verdict", "attribution", "slice", "predicted", "measured"]);
     this.say(this.numbersOf(item).filter(([name]) => said.has(name)).map(([, value]) => value).join(", "));

@@ -35,15 +35,20 @@ const HEIGHT = 16; // of the slices of a lane
 const FAINT_HEIGHT = 7;
 const DEVICE_GAP = 7;
 
-/** The rows of a run, from top to bottom. */
+/** The rows of a run. They have no places yet. */
 export function rowsOf(data: RunData): Row[] {
-  const rows = [...jobRows(data), ...laneRows(data)];
+  return [...jobRows(data), ...laneRows(data)];
+}
+
+/** The rows without the jobs of tasks that are not shown, each at its place. */
+export function arranged(rows: readonly Row[], shown: Uint8Array): Row[] {
+  const kept = rows.filter((row) => row.task < 0 || shown[row.task]);
   let top = 0;
-  rows.forEach((row, i) => {
-    row.top = top + (i > 0 && rows[i - 1]!.device !== row.device ? DEVICE_GAP : 0);
+  kept.forEach((row, i) => {
+    row.top = top + (i > 0 && kept[i - 1]!.device !== row.device ? DEVICE_GAP : 0);
     top = row.top + row.height;
   });
-  return rows;
+  return kept;
 }
 
 export function totalHeight(rows: readonly Row[]): number {
