@@ -63,9 +63,9 @@ test("they are painted without a complaint", async () => {
   assert.deepEqual(complaints, []);
 });
 
-for (const presses of [1, 4, 8])
-  test(`they are panned, ${presses} steps zoomed in`, async () => {
-    const { page, complaints } = await browser.open(html);
+for (const [presses, height] of [[1, 900], [4, 900], [8, 900], [4, 2600]])
+  test(`they are panned, ${presses} steps zoomed in, in a window ${height} px high`, async () => {
+    const { page, complaints } = await browser.open(html, { viewport: { width: 1280, height } });
     for (let i = 0; i < presses; ++i) await page.keyboard.press("+");
     await pan(page); // what is compiled on first use
     const { apart, drawing } = await pan(page);

@@ -155,7 +155,7 @@ test("the filter shows some tasks alone", async () => {
 });
 
 test("the machine graph shows the load at the pointer", async () => {
-  const { page } = await browser.open(pageWith(madeRun({ jobs: 5 })));
+  const { page } = await browser.open(pageWith(madeRun({ jobs: 5 })), { viewport: { width: 1280, height: 2600 } });
   const box = await page.locator("#lanes").boundingBox();
   await page.mouse.move(box.x + box.width / 100, box.y + 12); // the first job, at 0 ms
   for (let i = 0; i < 4; ++i) await page.keyboard.press("+");

@@ -6,6 +6,7 @@ import { Lanes } from "./lanes.js";
 import { Load, MachineGraph } from "./machine.js";
 import type { Item } from "./rows.js";
 import { Series } from "./series.js";
+import { Sight } from "./sight.js";
 import { startState, type State } from "./state.js";
 import { fillMargins, fillMisses, fillSlices, missesLeftOut, missesOf } from "./tables.js";
 import { formatInstant } from "./time.js";
@@ -25,6 +26,7 @@ export class Page {
   private readonly series: Series;
   private readonly graph: MachineGraph | null;
   private readonly ordered: Int32Array; // jobs by arrival; slices by start where there are none
+  private readonly sight = new Sight(() => this.schedule());
   private misses: number[];
   private miss = -1; // position in `misses` of the one jumped to last
   private frame = 0;
@@ -44,9 +46,11 @@ export class Page {
     this.series = new Series(data, this.state, scheme, this.labels, element("series"), this.labels + this.lanes.width);
     const machine = data.machine;
     this.graph = machine && new MachineGraph(machine, new Load(data, this.lanes.all), element("graph"), element("links"), element("instant"));
+    for (const part of [...this.series.pictures, this.element("machine-part")]) this.sight.watch(part);
     this.hideEmptyParts();
     this.fillTables();
     this.listen();
+    this.graph?.draw(this.instant());
     this.draw();
   }
 
@@ -60,8 +64,8 @@ export class Page {
     this.frame = 0;
     performance.mark("tutti-frame-start");
     this.lanes.draw(this.state, this.visible.top, this.visible.bottom);
-    this.series.draw();
-    this.graph?.draw(this.instant());
+    this.series.draw(this.sight);
+    if (this.sight.has(this.element("machine-part"))) this.graph?.draw(this.instant());
     // uPlot draws in a microtask; this one comes behind it.
     queueMicrotask(() => performance.measure("tutti-frame", "tutti-frame-start"));
   }
@@ -107,7 +111,7 @@ export class Page {
     this.schedule();
   }
   private print(printing: boolean): void {
-    this.printing = printing;
+    this.printing = this.sight.everything = printing;
     document.documentElement.classList.toggle("printing", printing);
     this.element("cut-off").hidden = this.lanes.height <= PRINTED_HEIGHT;
     this.state.cursor = null;

@@ -3,6 +3,7 @@ import { type Scheme, SERIES } from "./colours.js";
 import type { RunData } from "./data.js";
 import { extent, formatPercent, isMiss, lateness, modelError } from "./jobs.js";
 import type { Item } from "./rows.js";
+import type { Sight } from "./sight.js";
 import type { State } from "./state.js";
 import { formatDuration, formatTicks } from "./time.js";
 import type { View } from "./view.js";
@@ -36,7 +37,7 @@ export class Series {
   private readonly plots: uPlot[] = [];
   private readonly order: Int32Array; // jobs by their ends
   private readonly ends: Float64Array;
-  private drawn: { view: View | null; selected: Item | null } = { view: null, selected: null };
+  private readonly drawn = new Map<uPlot, { view: View; selected: Item | null }>();
   private readonly cells = new Map<uPlot, Uint8Array>();
 
   constructor(
@@ -53,6 +54,9 @@ export class Series {
   get surfaces(): HTMLElement[] {
     return this.plots.map((plot) => plot.over);
   }
+  get pictures(): HTMLElement[] {
+    return this.plots.map((plot) => plot.root);
+  }
   recolour(scheme: Scheme): void {
     this.scheme = scheme;
     this.redraw();
@@ -64,14 +68,14 @@ export class Series {
     this.left = left;
     for (const plot of this.plots) plot.setSize({ width, height: HEIGHT });
   }
-  draw(): void {
+  /** Draws those in sight. */
+  draw(sight: Sight): void {
     const { view, cursor, selected } = this.state;
-    const moved = view !== this.drawn.view;
-    const marked = selected !== this.drawn.selected;
-    this.drawn = { view, selected };
-    for (const plot of this.plots) {
-      if (moved) plot.setScale("x", { min: view.from, max: view.to });
-      else if (marked) plot.redraw(false);
+    for (const plot of this.plots.filter((one) => sight.has(one.root))) {
+      const drawn = this.drawn.get(plot);
+      if (drawn?.view !== view) plot.setScale("x", { min: view.from, max: view.to });
+      else if (drawn.selected !== selected) plot.redraw(false);
+      this.drawn.set(plot, { view, selected });
       plot.setCursor({ left: cursor === null ? -10 : plot.valToPos(cursor, "x"), top: 0 }, false);
     }
   }
