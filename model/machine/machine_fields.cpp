@@ -165,6 +165,7 @@ CopyCosts Form<CopyCosts>::read(Reader& reader, const Node& node, const FieldRul
   const auto has_class = [&](CopyKind kind) { return node.find(to_string(kind)) != nullptr; };
   if (node.kind != Node::Kind::Map || std::ranges::none_of(kCopyKinds, has_class)) {
     costs.classes.fill(Form<CopyCost>::read(reader, node, rules));
+    check_rows(node, kCopyKinds.front(), costs.classes.front());
     return costs;
   }
   std::vector<std::string_view> known;

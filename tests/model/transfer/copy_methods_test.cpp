@@ -179,6 +179,8 @@ TEST(CopyMethods, CostsOfRowsAndOfOthersAreNotMixedUp) {
             "more; write that");
   EXPECT_EQ(error("sm_up: {nominal: 8 us, gap: 10 B}"),
             "m.yaml:6:50: 'gap' is a cost of rows; write it in 'rows_up' or 'rows_down'");
+  EXPECT_EQ(error("nominal: 8 us, gap: 10 B"),
+            "m.yaml:6:42: 'gap' is a cost of rows; write it in 'rows_up' or 'rows_down'");
   EXPECT_EQ(error("rows_up: {nominal: 8 us, gap: 2 MiB}"), "m.yaml:6:52: this gap is absurd; write 0 B to 1 MiB");
   EXPECT_EQ(error("sm_up: {nominal: 8 us, weight: 0}"),
             "m.yaml:6:53: '0' is not possible here; write a number from 0.001 to 1000");
