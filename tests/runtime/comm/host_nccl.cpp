@@ -22,7 +22,7 @@ namespace tutti::internal::cuda {
 /// What two ranks of a communicator share: sends that nobody has received yet. 1 to 0 is not used.
 struct NcclPair {
   std::mutex mutex;
-  std::deque<std::pair<const void*, std::size_t>> sent;
+  std::deque<std::vector<std::byte>> sent;
   std::uint64_t received = 0, posted = 0;
   int connected = 0;  ///< ends that have begun a transfer
   std::condition_variable connects;
@@ -104,16 +104,21 @@ Nccl::Result abort_comm(Nccl::Comm comm) {
   return 0;
 }
 
+/// A send of so many bytes ends before its receive is there.
+constexpr std::size_t kShort = 4096;
+
 Nccl::Result send(const void* from, std::size_t bytes, int, int, Nccl::Comm comm, cudaStream_t stream) {
   return enqueue(comm, [=] {
     ++under_way;
     host_cuda::launch(stream, [=, mine = std::uint64_t{0}](host_cuda::Instant, host_cuda::Instant now) mutable {
       const std::lock_guard lock(comm->pair->mutex);
       if (mine == 0) {
-        comm->pair->sent.emplace_back(from, bytes);
+        const auto* const data = static_cast<const std::byte*>(from);
+        comm->pair->sent.emplace_back(data, data + bytes);
         mine = ++comm->pair->posted;
       }
-      if (comm->pair->received < mine && !comm->aborted) return std::optional<host_cuda::Instant>{};
+      const bool goes_on = bytes <= kShort || comm->pair->received >= mine || comm->aborted;
+      if (!goes_on) return std::optional<host_cuda::Instant>{};
       --under_way;
       return std::optional(now);
     });
@@ -128,8 +133,8 @@ Nccl::Result receive(void* to, std::size_t bytes, int, int, Nccl::Comm comm, cud
       if (!comm->aborted && comm->pair->sent.empty()) return std::nullopt;
       --under_way;
       if (comm->aborted) return now;
-      const auto [from, length] = comm->pair->sent.front();
-      std::memcpy(to, from, std::min(bytes, length));
+      const std::vector<std::byte>& data = comm->pair->sent.front();
+      std::memcpy(to, data.data(), std::min(bytes, data.size()));
       comm->pair->sent.pop_front();
       ++comm->pair->received;
       return now;
