@@ -20,7 +20,8 @@ class BatchMaker {
     if (is_between_gpus() && machine_.gpus().size() < 2) return invalid_input("copies between GPUs need two of them");
     if (is_pageable() && !find_pageable()) return invalid_input("the machine has no pageable memory");
     if (sample_.work == CostWork::Host && !find_cpu()) return invalid_input("host work needs a cpu");
-    const bool of_rows = is_of_rows(sample_.work) || (sample_.against && is_of_rows(*sample_.against));
+    const bool of_rows =
+        is_of_rows(copy_kind(sample_.work)) || is_of_rows(copy_kind(sample_.against.value_or(sample_.work)));
     if (of_rows && (sample_.row.count < 1 || sample_.bytes.count % sample_.row.count != 0 ||
                     sample_.beside.count % sample_.row.count != 0))
       return invalid_input("copies of rows need the length of a row, which divides their size");
@@ -43,7 +44,6 @@ class BatchMaker {
   [[nodiscard]] bool is_pageable() const {
     return sample_.work == CostWork::PageableUp || sample_.work == CostWork::PageableDown;
   }
-  [[nodiscard]] static bool is_of_rows(CostWork work) { return work == CostWork::RowsUp || work == CostWork::RowsDown; }
   [[nodiscard]] std::optional<VertexId> find_pageable() const {
     for (const VertexId memory : machine_.memories())
       if (machine_.vertex(memory).pageable) return memory;

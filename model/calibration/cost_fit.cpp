@@ -29,25 +29,6 @@ constexpr double kShort = 1e6;  // ns: longer chains show rates, which are guara
 
 // ---- what is to be explained
 
-CopyKind class_of(CostWork work) {
-  switch (work) {
-    case CostWork::Down: return CopyKind::Down;
-    case CostWork::Peer:
-    case CostWork::PeerTurns: return CopyKind::Peer;
-    case CostWork::Staged: return CopyKind::Staged;
-    case CostWork::PageableUp: return CopyKind::PageableUp;
-    case CostWork::PageableDown: return CopyKind::PageableDown;
-    case CostWork::SmUp: return CopyKind::SmUp;
-    case CostWork::SmDown: return CopyKind::SmDown;
-    case CostWork::InlineUp: return CopyKind::InlineUp;
-    case CostWork::MappedUp: return CopyKind::MappedUp;
-    case CostWork::MappedDown: return CopyKind::MappedDown;
-    case CostWork::RowsUp: return CopyKind::RowsUp;
-    case CostWork::RowsDown: return CopyKind::RowsDown;
-    default: return CopyKind::Up;
-  }
-}
-
 bool is_copies(CostWork work) { return work < CostWork::Kernel; }
 bool is_kernels(CostWork work) { return work == CostWork::Kernel || work == CostWork::LoneKernels; }
 
@@ -248,7 +229,7 @@ class Fitting {
     std::array<double, kCopyKinds.size()> openings{};
     for (const CopyKind route : kCopyKinds) {
       const auto of_class = rows([&](const Row& row) {
-        return is_copies(row.work) && class_of(row.work) == route && row.turns == 0 && is_plain(row);
+        return is_copies(row.work) && copy_kind(row.work) == route && row.turns == 0 && is_plain(row);
       });
       if (of_class.empty()) continue;
       const CopyFit fit = is_pageable(route)  ? fit_by_size(of_class)
@@ -286,7 +267,7 @@ class Fitting {
       if (lone_kernel) found.push_back(std::max(row->median - row->base - as_ns(setup().kernel.nominal), 0.0));
       if (!is_copies(row->work)) continue;
       (row->work == CostWork::Staged ? staged : found)
-          .push_back(openings[static_cast<std::size_t>(class_of(row->work))]);
+          .push_back(openings[static_cast<std::size_t>(copy_kind(row->work))]);
     }
     if (found.empty()) found = std::move(staged);
     return found.empty() ? 0 : *std::min_element(found.begin(), found.end());
@@ -345,7 +326,7 @@ class Fitting {
     for (const std::vector<double>& starts : {measured_.gates, measured_.gates_busy})
       if (!starts.empty()) raise(setup().gate, allowed(starts));
     const auto alone = rows([](const Row& row) {
-      const bool is_one = row.copies == 1 && is_pageable(class_of(row.work));  // however long it is to get going
+      const bool is_one = row.copies == 1 && is_pageable(copy_kind(row.work));  // however long it is to get going
       return row.in_a_row == 0 && (row.base <= kShort || is_one);
     });
     const std::vector<Raisable> costs = raisable(alone);
@@ -388,7 +369,7 @@ class Fitting {
     add(costs.handover, [](const Row& row) { return row.handovers; });
     add(costs.turn, [](const Row& row) { return row.turns; });
     for (const CopyKind route : kCopyKinds) {
-      const auto is_of_class = [route](const Row& row) { return row.copies > 0 && class_of(row.work) == route; };
+      const auto is_of_class = [route](const Row& row) { return row.copies > 0 && copy_kind(row.work) == route; };
       CopyCost& cost = costs.transfer.of(route);
       add(cost.first, [=](const Row& row) { return is_of_class(row) ? 1 : 0; });
       add(cost.each, [=](const Row& row) { return is_of_class(row) ? row.copies : 0; });
@@ -406,7 +387,7 @@ class Fitting {
   /// that shares its route with others has that rate anyway.
   void add_small(CopyCost& cost, CopyKind route, const std::vector<const Row*>& alone, std::vector<Raisable>& found) {
     const auto is_of_class = [route](const Row& row) {
-      return !row.beside && is_copies(row.work) && class_of(row.work) == route;
+      return !row.beside && is_copies(row.work) && copy_kind(row.work) == route;
     };
     const auto first = std::find_if(alone.begin(), alone.end(), [&](const Row* row) { return is_of_class(*row); });
     if (first == alone.end() || route == CopyKind::Staged || is_of_rows(route) || is_pageable(route)) return;
@@ -446,7 +427,7 @@ class Fitting {
                 row.kernels * as_ns(kernel.at(basis)) + part * row.handovers * as_ns(setup().handover.at(basis)) +
                 row.turns * as_ns(setup().turn.at(basis));
     if (row.copies > 0) {
-      const CopyCost& cost = setup().transfer.of(class_of(row.work));
+      const CopyCost& cost = setup().transfer.of(copy_kind(row.work));
       ns += as_ns(cost.first.at(basis)) + row.copies * copy_ns(cost, basis, row, alone);
     }
     if (row.in_a_row > 0) ns = row.in_a_row * (ns + as_ns(setup().dispatch.at(basis)));

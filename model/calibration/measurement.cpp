@@ -159,6 +159,25 @@ std::string_view to_string(CostWork work) {
   return names[static_cast<std::size_t>(work)];
 }
 
+CopyKind copy_kind(CostWork work) {
+  switch (work) {
+    case CostWork::Down: return CopyKind::Down;
+    case CostWork::Peer:
+    case CostWork::PeerTurns: return CopyKind::Peer;
+    case CostWork::Staged: return CopyKind::Staged;
+    case CostWork::PageableUp: return CopyKind::PageableUp;
+    case CostWork::PageableDown: return CopyKind::PageableDown;
+    case CostWork::SmUp: return CopyKind::SmUp;
+    case CostWork::SmDown: return CopyKind::SmDown;
+    case CostWork::InlineUp: return CopyKind::InlineUp;
+    case CostWork::MappedUp: return CopyKind::MappedUp;
+    case CostWork::MappedDown: return CopyKind::MappedDown;
+    case CostWork::RowsUp: return CopyKind::RowsUp;
+    case CostWork::RowsDown: return CopyKind::RowsDown;
+    default: return CopyKind::Up;
+  }
+}
+
 std::size_t Measurements::gpus() const {
   std::size_t gpus = 0;
   for (const MeasuredRates& measured : rates) {

@@ -8,6 +8,7 @@
 
 #include "model/base/units.hpp"
 #include "model/machine/copy_route.hpp"
+#include "model/machine/costs.hpp"
 #include "model/machine/measured_table.hpp"
 
 namespace tutti::internal {
@@ -66,6 +67,9 @@ inline constexpr std::array kCostWorks{
 /// "up", "down", "peer", "peer_turns", "staged", "pageable_up", "pageable_down", "sm_up", "sm_down", "inline_up",
 /// "mapped_up", "mapped_down", "rows_up", "rows_down", "kernel", "lone_kernels", "host".
 [[nodiscard]] std::string_view to_string(CostWork work);
+
+/// The class of a work's copies; `Up` where it has none of its own.
+[[nodiscard]] CopyKind copy_kind(CostWork work);
 
 /// A batch that was run repeatedly to measure the costs of its commands: one chain of equal commands.
 struct CostSample {

@@ -13,15 +13,8 @@
 namespace tutti::internal {
 namespace {
 
-/// A class of copies that are not an engine's whole ones.
-struct OtherCopies {
-  CostWork work;
-  CopyKind kind;
-  bool up;
-};
-constexpr std::array kOtherCopies{
-    OtherCopies{CostWork::SmUp, CopyKind::SmUp, true}, OtherCopies{CostWork::SmDown, CopyKind::SmDown, false},
-    OtherCopies{CostWork::RowsUp, CopyKind::RowsUp, true}, OtherCopies{CostWork::RowsDown, CopyKind::RowsDown, false}};
+/// Copies that are not an engine's whole ones.
+constexpr std::array kOtherCopies{CostWork::SmUp, CostWork::SmDown, CostWork::RowsUp, CostWork::RowsDown};
 
 /// The rates of a class's copy and of an engine's that run at once, byte/ns.
 struct MeasuredPair {
@@ -48,15 +41,13 @@ std::optional<double> rate_against(std::span<const CostSample> samples, CostWork
   return rates.empty() ? std::nullopt : std::optional(quantile(std::move(rates), 0.5));
 }
 
-std::vector<MeasuredPair> pairs_of(std::span<const CostSample> samples, const OtherCopies& copies) {
+std::vector<MeasuredPair> pairs_of(std::span<const CostSample> samples, CostWork copies) {
   std::vector<MeasuredPair> pairs;
   for (const auto& [engine, up] : {std::pair(CostWork::Up, true), std::pair(CostWork::Down, false)}) {
-    const auto other = rate_against(samples, copies.work, engine),
-               of_engine = rate_against(samples, engine, copies.work);
+    const auto other = rate_against(samples, copies, engine), of_engine = rate_against(samples, engine, copies);
     if (!other || !of_engine) continue;
-    const auto sample = std::ranges::find_if(samples, [&, wanted = engine](const CostSample& one) {
-      return one.work == copies.work && one.against == wanted;
-    });
+    const auto sample = std::ranges::find_if(
+        samples, [&, wanted = engine](const CostSample& one) { return one.work == copies && one.against == wanted; });
     pairs.push_back({up, sample->row, *other, *of_engine});
   }
   return pairs;
@@ -91,6 +82,7 @@ class Sharing {
     if (!up_.empty()) met_.push_back(up_.back());
     if (!down_.empty()) met_.push_back(down_.front());
     std::ranges::sort(met_);
+    for (const bool up : {false, true}) classes_[up ? 1 : 0] = make_class(up);
   }
   [[nodiscard]] bool found() const { return !up_.empty() && !down_.empty(); }
 
@@ -110,7 +102,8 @@ class Sharing {
   }
 
  private:
-  [[nodiscard]] RouteClass class_of(bool up) const {
+  [[nodiscard]] const RouteClass& class_of(bool up) const { return classes_[up ? 1 : 0]; }
+  [[nodiscard]] RouteClass make_class(bool up) const {
     const auto& weights = machine_.weights();
     return make_route_class(machine_, up ? up_ : down_, {}, up ? weights.h2d : weights.d2h, met_);
   }
@@ -128,6 +121,7 @@ class Sharing {
   const Topology& machine_;
   std::span<const LinkId> up_, down_;
   std::vector<LinkId> met_;
+  std::array<RouteClass, 2> classes_;  // of an engine's copies, down and up
   BandwidthModel model_;
 };
 
@@ -161,12 +155,13 @@ CopyCosts fit_sharing(const Topology& machine, std::span<const CostSample> sampl
   CopyCosts costs;
   Sharing sharing(machine);
   if (!sharing.found()) return costs;
-  for (const OtherCopies& copies : kOtherCopies) {
-    CopyCost& cost = costs.of(copies.kind);
-    if (is_of_rows(copies.kind))
-      cost.gap = {static_cast<std::int64_t>(std::round(gap_ns(samples, copies.work) * sharing.alone(copies.up)))};
-    if (const auto pairs = pairs_of(samples, copies); !pairs.empty())
-      cost = best_sharing(sharing, copies.up, cost, pairs);
+  for (const CostWork copies : kOtherCopies) {
+    const CopyKind kind = copy_kind(copies);
+    const bool up = base_of(kind) == CopyKind::Up;
+    CopyCost& cost = costs.of(kind);
+    if (is_of_rows(kind))
+      cost.gap = {static_cast<std::int64_t>(std::round(gap_ns(samples, copies) * sharing.alone(up)))};
+    if (const auto pairs = pairs_of(samples, copies); !pairs.empty()) cost = best_sharing(sharing, up, cost, pairs);
   }
   return costs;
 }

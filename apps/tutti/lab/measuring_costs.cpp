@@ -111,9 +111,9 @@ class Planning {
     }
   }
   void add_pair(CostWork timed, CostWork against, int count, std::uint32_t gpu) {
-    const auto is_of_rows = [](CostWork work) { return work == CostWork::RowsUp || work == CostWork::RowsDown; };
-    const Bytes row{is_of_rows(timed) || is_of_rows(against) ? kRowOfPairs : 0};
-    const Bytes each{options_.beside.count / (is_of_rows(timed) ? 16 : 8) / kRowOfPairs * kRowOfPairs};
+    const bool of_rows = is_of_rows(copy_kind(timed));
+    const Bytes row{of_rows || is_of_rows(copy_kind(against)) ? kRowOfPairs : 0};
+    const Bytes each{options_.beside.count / (of_rows ? 16 : 8) / kRowOfPairs * kRowOfPairs};
     const Bytes beside{2 * options_.beside.count / kRowOfPairs * kRowOfPairs};
     if (each.count == 0 || machine_.gpus().empty()) return;
     gpu %= static_cast<std::uint32_t>(machine_.gpus().size());
