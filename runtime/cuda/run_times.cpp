@@ -87,7 +87,7 @@ void RunTimes::find_earliest(const EarliestStart& earliest_start) {
   }
 }
 
-/// The event of a start follows the timer value of its release by 1 or 2 us: ends are less than 1 us too early.
+/// The event of a start follows the timer value of its release by 1 or 2 us: ends are at most 1 us too early.
 void RunTimes::set_by_timers() {
   constexpr double kFollowsNs = 1000;
   find_earliest([&](std::uint32_t i) { return std::optional(start_of(i) + kFollowsNs); });
