@@ -203,6 +203,14 @@ std::optional<std::string> absurd_rate(const SetupTimes& setup) {
   return std::nullopt;
 }
 
+/// Copies of these classes are never faster.
+void set_rates(const std::map<CopyKind, Bandwidth>& rates, CopyCosts& costs) {
+  for (const auto& [kind, rate] : rates) {
+    costs.of(kind).small = rate;
+    costs.of(kind).below = kEverySize;
+  }
+}
+
 }  // namespace
 
 Expected<Calibration> calibrate(const Measurements& measurements, const std::optional<Topology>& base) {
@@ -245,9 +253,11 @@ Expected<Calibration> calibrate(const Measurements& measurements, const std::opt
   for (const PortRates& row : table.entries()) spec.table.push_back(table_row(blank, row));
   spec.setup = blank.setup();
   if (!clean_data.batches.empty()) spec.setup.batch = round_up_ns(std::round(corrections.setup_ns() / 100) * 100);
+  set_rates(route_fit.of_one_copy, spec.setup.transfer);
   std::optional<CostFit> costs;
   if (!measurements.costs.samples.empty()) {
     spec.setup = {};
+    set_rates(route_fit.of_one_copy, spec.setup.transfer);
     spec.setup.transfer = fit_sharing(compile(spec).value(), measurements.costs.samples);
     costs = fit_costs(compile(spec).value(), measurements.costs);
     spec.setup = costs->setup;

@@ -446,7 +446,8 @@ CostFit fit_costs(const Topology& machine, const CostMeasurements& measured) {
   SetupTimes sharing;
   for (std::size_t i = 0; i < classes.size(); ++i) {
     CopyCost& cost = sharing.transfer.classes[i];
-    std::tie(cost.gap, cost.weight, cost.load) = std::tie(classes[i].gap, classes[i].weight, classes[i].load);
+    const auto sharing_of = [](auto& of) { return std::tie(of.gap, of.weight, of.load, of.small, of.below); };
+    sharing_of(cost) = sharing_of(classes[i]);
   }
   TUTTI_EXPECTS(machine.setup() == sharing, "costs are found on a machine without any");
   return Fitting(machine, measured).fit();

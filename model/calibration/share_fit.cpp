@@ -152,7 +152,7 @@ CopyCost best_sharing(Sharing& sharing, bool up, CopyCost cost, std::span<const 
 }  // namespace
 
 CopyCosts fit_sharing(const Topology& machine, std::span<const CostSample> samples) {
-  CopyCosts costs;
+  CopyCosts costs = machine.setup().transfer;
   Sharing sharing(machine);
   if (!sharing.found()) return costs;
   for (const CostWork copies : kOtherCopies) {

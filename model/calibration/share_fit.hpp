@@ -10,8 +10,8 @@ namespace tutti::internal {
 ///
 /// The gap of rows is what copies of shorter rows take longer. Weight and load of a class are those with which the
 /// rates of two copies at once, one of the class and one of an engine, come nearest to the measured ones.
-/// @param machine  without costs
-/// @return  gap, weight and load of each class that was measured; of the others those of an engine
+/// @param machine  without times in its costs
+/// @return  the machine's costs, with gap, weight and load of each class that was measured
 [[nodiscard]] CopyCosts fit_sharing(const Topology& machine, std::span<const CostSample> samples);
 
 }  // namespace tutti::internal
