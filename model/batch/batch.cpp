@@ -270,6 +270,15 @@ void Batch::drop_lone_landings() {
     if (work.landing != kNone && issuers[work.landing].size() == 1) work.landing = kNone;
 }
 
+/// The part of filling and emptying buffers that leaves the link to others makes a copy with nothing else active
+/// slower. Guaranteed, all of it comes beside the bytes (`BatchChains`).
+void slow_by_filling(const CopyCost& cost, double bytes, RouteClass& route_class) {
+  const double idle = (1 - kFillingWork) * (cost.ns(Basis::Nominal, bytes) - as_ns(cost.each.nominal));
+  double& alone = route_class.alone.nominal.value;
+  alone = bytes / (bytes / alone + idle);
+  route_class.capped = true;
+}
+
 /// @param met  links of GPUs over which copies of other engines go, rising
 StreamWork Batch::make_work(const CommandStream& stream, std::span<const LinkId> met) {
   StreamWork work;
@@ -299,9 +308,11 @@ StreamWork Batch::make_work(const CommandStream& stream, std::span<const LinkId>
   }
   const CopyCost& cost = machine_.setup().transfer.of(work.route);
   const bool is_small = cost.small && transfer.size < cost.below;
-  if (is_small || shares_otherwise(cost)) {
+  const bool is_filled = is_pageable(work.route) && cost.sizes.front().size > Bytes{0} && work.bytes > 0;
+  if (is_small || is_filled || shares_otherwise(cost)) {
     RouteClass own = route_class(work.route_class);
     if (is_small) cap(own, *cost.small);
+    if (is_filled) slow_by_filling(cost, work.bytes, own);
     share_as(machine_, route.first, cost, transfer.row(), own);
     own_classes_.push_back(std::move(own));
     work.route_class = static_cast<std::uint32_t>(machine_.route_classes().size() + own_classes_.size() - 1);

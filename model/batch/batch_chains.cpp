@@ -179,8 +179,10 @@ inline void BatchChains::add_transfer(std::uint32_t chain, std::uint32_t stream,
     const double ns = take_opening() + take_first(work.route) + copies * each + take_turn(stream) + handovers;
     if (ns > 0) add_time(stream, ns);
     if (staged) steps_[step_count_++] = {.amount = first, .stream = stream, .flow = lead};
-    if (all > each)
-      steps_[step_count_++] = {.amount = (all - each) * bandwidth.alone(data), .stream = stream, .flow = data};
+    if (all > each) {
+      const double filling = (all - each) * (basis_ == Basis::Nominal ? kFillingWork : 1);
+      steps_[step_count_++] = {.amount = filling * bandwidth.alone(data), .stream = stream, .flow = data};
+    }
     steps_[step_count_++] = {.amount = work.bytes, .stream = stream, .flow = data, .data = true};
   }
   steps_[begin].first = true;

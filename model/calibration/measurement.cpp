@@ -13,6 +13,7 @@ namespace tutti::internal {
 namespace {
 
 constexpr double kNear = 0.125;      // a repetition, to the median of its combination
+constexpr double kNearRoutes = 0.3;  // the same of other copies: threads of the host do those of pageable memory
 constexpr double kAgree = 2.0 / 3;   // share of repetitions that must be near
 constexpr double kTooSlow = 3;       // a batch's stream, against its slowest combination
 constexpr double kTooFast = 1.15;    // a rate beside others, against the same stream alone
@@ -49,21 +50,22 @@ class Cleaner {
  private:
   void put_together(const PortSet& streams, const std::vector<const MeasuredRates*>& measured) {
     Combination combination{streams, {}, {}, static_cast<int>(measured.size())};
-    const bool sound = find_medians(measured, ports_text(streams), combination.rates, combination.lowest);
+    const bool sound = find_medians(measured, ports_text(streams), kNear, combination.rates, combination.lowest);
     place_of_[streams] = measured.front()->place;
     (sound ? clean_.combinations : clean_.doubtful).push_back(std::move(combination));
   }
 
   void put_together(const CopyRouteSet& copy_routes, const std::vector<const MeasuredRoutes*>& measured) {
     RouteCombination combination{copy_routes, {}, {}};
-    const bool sound = find_medians(measured, routes_text(copy_routes), combination.rates, combination.lowest);
+    const bool sound =
+        find_medians(measured, routes_text(copy_routes), kNearRoutes, combination.rates, combination.lowest);
     (sound ? clean_.copy_routes : clean_.doubtful_routes).push_back(std::move(combination));
   }
 
   /// @return false where the repetitions contradict each other
   template <class Measured>
-  bool find_medians(const std::vector<const Measured*>& measured, const std::string& name, std::vector<double>& rates,
-                    std::vector<double>& lowest) {
+  bool find_medians(const std::vector<const Measured*>& measured, const std::string& name, double close,
+                    std::vector<double>& rates, std::vector<double>& lowest) {
     bool sound = true;
     for (std::size_t i = 0; i < measured.front()->rates.size(); ++i) {
       std::vector<double> values;
@@ -71,7 +73,7 @@ class Cleaner {
       const auto [low, high] = std::minmax_element(values.begin(), values.end());
       const double middle = median(values);
       const auto near = std::count_if(values.begin(), values.end(),
-                                      [&](double value) { return std::abs(value - middle) <= kNear * middle; });
+                                      [&](double value) { return std::abs(value - middle) <= close * middle; });
       if (static_cast<double>(near) < kAgree * static_cast<double>(values.size()) && sound) {
         sound = false;
         clean_.left_out.push_back(

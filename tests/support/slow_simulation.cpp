@@ -45,7 +45,9 @@ struct Chain {
 class SlowSimulation {
  public:
   SlowSimulation(const Topology& machine, Basis basis, const Batch& batch, RateRule rule)
-      : machine_(machine), basis_(basis), batch_(batch), rule_(rule), capacities_(slow_capacities(machine, basis)) {}
+      : machine_(machine), basis_(basis), batch_(batch), rule_(rule), capacities_(slow_capacities(machine, basis)) {
+    capacities_.resize(capacities_.size() + batch.streams().size(), std::numeric_limits<double>::infinity());
+  }
 
   SlowRun run(std::span<const double> gates) {
     run_.times.resize(batch_.streams().size());
@@ -257,6 +259,12 @@ class SlowSimulation {
     return flow;
   }
 
+  [[nodiscard]] SlowFlow flow_over(std::span<const LinkId> links, double weight) const {
+    std::vector<double> costs = slow_costs(machine_, links);
+    costs.resize(capacities_.size(), 0);
+    return {weight, std::move(costs)};
+  }
+
   /// @param passing  ns before it
   void add_transfer(Chain& chain, std::size_t s, double passing) {
     const Transfer& transfer = *batch_.streams()[s].transfer;
@@ -265,7 +273,7 @@ class SlowSimulation {
     const double chunk = static_cast<double>(machine_.staging_chunk().count);
     const bool staged = route.method.chunked;
     std::vector<LinkId> links(route.first.begin(), route.first.end());
-    const SlowFlow lead{route.weight, slow_costs(machine_, links)};
+    const SlowFlow lead = flow_over(links, route.weight);
     links.insert(links.end(), route.second.begin(), route.second.end());
     const double copies = bytes == 0 ? 0 : staged ? 1 + std::ceil(bytes / chunk) : 1;
     const CopyCosts& costs = machine_.setup().transfer;
@@ -274,9 +282,16 @@ class SlowSimulation {
     const double all = cost.ns(basis_, bytes), each = fills ? as_ns(cost.each.at(basis_)) : all;
     chain.steps.push_back({s, false, true, false, copies * each + passing, 0, {}});
     if (staged && bytes > 0) chain.steps.push_back({s, false, false, false, 0, std::min(bytes, chunk), lead});
-    const SlowFlow data = sharing(route, {route.weight, slow_costs(machine_, links)}, cost);
-    if (all > each)
-      chain.steps.push_back({s, false, false, false, 0, (all - each) * slow_max_min(capacities_, {&data, 1})[0], data});
+    SlowFlow data = sharing(route, flow_over(links, route.weight), cost);
+    const double alone = slow_max_min(capacities_, {&data, 1})[0];
+    if (all > each && basis_ == Basis::Nominal) {
+      const std::size_t own = capacities_.size() - batch_.streams().size() + s;
+      capacities_[own] = bytes / (bytes / alone + (1 - kFillingWork) * (all - each));
+      data.cost[own] = 1;
+      chain.steps.push_back({s, false, false, false, 0, kFillingWork * (all - each) * capacities_[own], data});
+    } else if (all > each) {
+      chain.steps.push_back({s, false, false, false, 0, (all - each) * alone, data});
+    }
     chain.steps.push_back({s, false, false, true, 0, bytes, data});
   }
 
@@ -424,7 +439,7 @@ class SlowSimulation {
   Basis basis_;
   const Batch& batch_;
   RateRule rule_;
-  std::vector<double> capacities_;
+  std::vector<double> capacities_;  // the last ones are what each stream has alone at most
   std::vector<double> shares_;
   std::vector<Chain> chains_;
   std::set<Lock> busy_;

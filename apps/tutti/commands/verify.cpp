@@ -93,8 +93,8 @@ Expected<Workload> load(const VerifyCommand& command) {
 
 // ---- what is reported
 
-constexpr double kNoError = 5e-3;           // ms: negligible
-constexpr std::size_t kMostDetailed = 200;  // batches whose streams are all reported
+constexpr double kNoError = 5e-3;            // ms: negligible
+constexpr std::size_t kMostDetailed = 1000;  // batches whose streams are all reported
 
 /// The error relative to the measured time; 0 where the difference is negligible.
 double error_of(double ms, double measured_ms) {

@@ -211,11 +211,15 @@ Json batch_json(const Batch& batch) {
   Json streams = Json::array();
   for (const CommandStream& stream : batch.streams()) {
     const auto& [transfer, kernel] = std::tie(stream.transfer, stream.kernel);
-    streams.push_back({{"name", stream.name},
-                       {"from", transfer ? name(transfer->from) : Json(nullptr)},
-                       {"to", transfer ? name(transfer->to) : Json(nullptr)},
-                       {"bytes", transfer ? transfer->size.count : 0},
-                       {"kernel_ms", kernel ? Json(to_ms(kernel->time)) : Json(nullptr)}});
+    streams.push_back(
+        {{"name", stream.name},
+         {"from", transfer ? name(transfer->from) : Json(nullptr)},
+         {"to", transfer ? name(transfer->to) : Json(nullptr)},
+         {"bytes", transfer ? transfer->size.count : 0},
+         {"method", transfer ? Json(to_string(transfer->method)) : Json(nullptr)},
+         {"rows", transfer ? Json(transfer->rows.count) : Json(nullptr)},
+         {"pitch_bytes", transfer && transfer->is_strided() ? Json(transfer->rows.pitch.count) : Json(nullptr)},
+         {"kernel_ms", kernel ? Json(to_ms(kernel->time)) : Json(nullptr)}});
   }
   return streams;
 }

@@ -24,7 +24,7 @@ using Json = nlohmann::ordered_json;
 /// The answer as a sentence.
 [[nodiscard]] std::string_view sentence(Answer answer);
 
-/// The streams of a batch: from, to, bytes, kernel_ms.
+/// The streams of a batch: from, to, bytes, method, rows, pitch_bytes, kernel_ms.
 [[nodiscard]] Json batch_json(const Batch& batch);
 /// The streams of a timeline, with their transfers and kernels.
 /// @param latest  the safe bounds of its streams; null: left out.

@@ -4,12 +4,15 @@
 #include <cmath>
 #include <map>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include "apps/tutti/formats/measured_json.hpp"
 #include "model/batch/safe_bound.hpp"
 #include "model/calibration/graph_fit.hpp"
 #include "model/calibration/measurement_plan.hpp"
+#include "model/machine/ports.hpp"
 #include "model/planners/planner.hpp"
 #include "model/sharing/compile_machine.hpp"
 #include "model/sharing/steady_rates.hpp"
@@ -242,6 +245,60 @@ TEST_F(H200x4, IsTheShippedMachine) {
     EXPECT_NEAR(again.links()[i].bandwidth.nominal.value / shipped.links()[i].bandwidth.nominal.value, 1, 1e-3);
   EXPECT_LT(worst_rate(again, shipped), 1e-3);
   EXPECT_TRUE(shipped.notes().empty() && again.notes().empty());  // what is guaranteed is below every row
+}
+
+/// Four GPUs, and ordinary memory: one copy of it has 40 GB/s, all together 60. The host's memory has 200, of which a
+/// pageable byte takes three, so two copies of each memory have r + 3 r = 100: 25 GB/s.
+constexpr const char* kWithHeap = R"(    - {from: cpu0, to: gpu3, bandwidth: 55 GB/s, back: 52 GB/s}
+    - {from: heap0, to: cpu0, bandwidth: 60 GB/s, back: 55 GB/s}
+  shared:
+    - name: mem0-heap0
+      capacity: 200 GB/s
+      members:
+        - {from: mem0, to: cpu0}
+        - {from: cpu0, to: mem0}
+        - {from: heap0, to: cpu0, cost: 3}
+        - {from: cpu0, to: heap0, cost: 3}
+)";
+
+Topology with_heap(const std::string& rest) {
+  std::string text = kFourGpus;
+  text.insert(text.find("  links:"), "    heap0: {kind: memory, pageable: true}\n");
+  return test::make_machine(text + rest);
+}
+
+// Also where a third of the repetitions of pageable copies are a fifth slower: threads of the host do these.
+TEST(Calibration, FindsWhatOneCopyOfPageableMemoryHasAndWhatTheMemoryHas) {
+  const Topology truth = with_heap(kWithHeap);
+  SteadyRates steady;
+  Measurements measured = measure(truth);
+  const MeasurementPlan plan = plan_measurements(truth).value();
+  for (const CopyRouteSet& routes : plan.copy_routes) {
+    auto rates = steady.find(truth, Basis::Nominal, ports_of(truth, routes));
+    for (std::size_t i = 0; i < routes.size(); ++i)
+      if (routes[i].from == RouteEnd{false, 1} || routes[i].to == RouteEnd{false, 1})
+        rates[i] = std::min(rates[i], 40.);
+    for (const double factor : {1.0, 1.0, 0.8}) {
+      measured.copy_routes.push_back({routes, rates, "plan"});
+      for (std::size_t i = 0; i < routes.size(); ++i)
+        if (rates[i] < 40) measured.copy_routes.back().rates[i] *= factor;
+    }
+  }
+  std::string detected = kWithHeap;
+  detected.erase(detected.find("  shared:"));
+  const auto found = calibrate(measured, with_heap(detected)).value();
+  EXPECT_EQ(fmt::format("{}", fmt::join(found.undetermined, "\n")), "");
+  const Topology& machine = found.machine;
+  const auto rate = [&](const char* from, const char* to) {
+    return machine.link(*machine.find_link(*machine.find_vertex(from), *machine.find_vertex(to))).bandwidth.nominal;
+  };
+  EXPECT_NEAR(rate("heap0", "cpu0").value, 60, 0.6);
+  EXPECT_NEAR(rate("cpu0", "heap0").value, 55, 0.55);
+  for (const CopyKind kind : {CopyKind::PageableUp, CopyKind::PageableDown})
+    EXPECT_EQ(machine.setup().transfer.of(kind).small.value_or(GBps{0}).nominal, GBps{40});
+  const auto shared = std::ranges::find(machine.shared(), "mem0-heap0", &SharedCapacity::name);
+  ASSERT_NE(shared, machine.shared().end());
+  EXPECT_NEAR(shared->capacity.nominal.value, 200, 2);
 }
 
 // Measurements are without what the base says of its background, and the machine beside it again.
