@@ -1,6 +1,7 @@
 #include "apps/tutti/reports/timeline_svg.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <set>
 #include <span>
@@ -12,6 +13,7 @@
 
 #include "apps/tutti/formats/svg.hpp"
 #include "apps/tutti/reports/report.hpp"
+#include "model/batch/engine_lanes.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -24,12 +26,6 @@ constexpr double kWidestLabel = 180;
 constexpr std::size_t kNamedStreams = 14;  // in the legend
 constexpr double kLongestAxis = 3;         // times the shortest batch: longer ones are cut off
 
-/// A row of a panel: one copy engine, or the kernels of one GPU or cpu.
-struct Lane {
-  std::string name;
-  bool overlaps = false;  ///< work in it may overlap: that of a cpu
-};
-
 /// A transfer or a kernel in a lane.
 struct Bar {
   std::size_t lane = 0;
@@ -39,66 +35,6 @@ struct Bar {
   Duration end{};
   std::string tooltip;
   std::size_t row = 0;  ///< in a lane where work overlaps
-};
-
-/// The lanes that a batch uses, in the order of the machine's GPUs, devices and cpus.
-class Lanes {
- public:
-  explicit Lanes(const Batch& batch)
-      : machine_(&batch.machine()),
-        of_engine_(machine_->engine_count(), kNone),
-        of_vertex_(machine_->vertices().size(), kNone) {
-    std::vector<bool> engines(of_engine_.size()), processors(of_vertex_.size());
-    for (std::size_t s = 0; s < batch.streams().size(); ++s) {
-      const CommandStream& stream = batch.streams()[s];
-      if (stream.transfer)
-        for (const EngineId engine : batch.work()[s].engines) {
-          const auto vertex = machine_->moving_vertex(engine);
-          (vertex ? processors[vertex->index()] : engines[engine.index()]) = true;
-        }
-      if (stream.kernel) processors[stream.kernel->on.index()] = true;
-    }
-    for (const VertexId gpu : machine_->gpus()) {
-      add_engines(gpu, engines);
-      if (processors[gpu.index()]) add(of_vertex_[gpu.index()], gpu, "kernels", false);
-      processors[gpu.index()] = false;
-    }
-    for (const VertexId device : machine_->devices())
-      for (const auto& [engine, what] :
-           {std::pair{machine_->engine_in(device), "in"}, {machine_->engine_out(device), "out"}})
-        if (engines[engine.index()]) add(of_engine_[engine.index()], device, what, false);
-    for (std::size_t v = 0; v < processors.size(); ++v)
-      if (processors[v]) {
-        const bool copies = machine_->vertices()[v].kind == VertexKind::Memory;
-        add(of_vertex_[v], VertexId(v), copies ? "mapped copies" : "host work", !copies);
-      }
-  }
-
-  [[nodiscard]] std::span<const Lane> all() const { return lanes_; }
-  [[nodiscard]] std::size_t of(EngineId engine) const {
-    const auto vertex = machine_->moving_vertex(engine);
-    return vertex ? of(*vertex) : of_engine_[engine.index()];
-  }
-  [[nodiscard]] std::size_t of(VertexId processor) const { return of_vertex_[processor.index()]; }
-
- private:
-  void add_engines(VertexId gpu, const std::vector<bool>& used) {
-    const bool one = machine_->engine_in(gpu) == machine_->engine_out(gpu);
-    for (const auto& [engine, what] : {std::pair{machine_->engine_in(gpu), one ? "copies" : "up"},
-                                       {machine_->engine_out(gpu), "down"},
-                                       {machine_->peer_engine_in(gpu), "peer in"},
-                                       {machine_->peer_engine_out(gpu), "peer"}})
-      if (used[engine.index()] && of(engine) == kNone) add(of_engine_[engine.index()], gpu, what, false);
-  }
-  void add(std::uint32_t& lane, VertexId vertex, std::string_view what, bool overlaps) {
-    lane = static_cast<std::uint32_t>(lanes_.size());
-    lanes_.push_back({fmt::format("{} {}", machine_->vertex(vertex).name, what), overlaps});
-  }
-
-  const Topology* machine_;
-  std::vector<std::uint32_t> of_engine_;  // kNone: not used
-  std::vector<std::uint32_t> of_vertex_;
-  std::vector<Lane> lanes_;
 };
 
 /// One planner's part of the picture.
@@ -124,18 +60,19 @@ Duration end_of_setup(const TransferInterval& transfer) {
 
 std::string interval_text(Duration start, Duration end) { return fmt::format("{} .. {} ms", ms(start), ms(end)); }
 
-void add_transfer(Panel& panel, const Lanes& lanes, const Batch& batch, const StreamTimeline& line, std::size_t s) {
+void add_transfer(Panel& panel, const EngineLanes& lanes, const Batch& batch, const StreamTimeline& line,
+                  std::size_t s) {
   const TransferInterval& transfer = *line.transfer;
   const std::string tooltip =
       fmt::format("{}: {} copy of {}, {}", line.name, transfer.method.name,
                   to_string(batch.streams()[s].transfer->size), interval_text(transfer.start, transfer.end));
-  const auto [issuing, other] = batch.work()[s].engines;
-  panel.gates.emplace(lanes.of(issuing), line.gate);
-  for (const EngineId engine : std::set{issuing, other})
-    panel.bars.push_back({lanes.of(engine), s, transfer.start, end_of_setup(transfer), transfer.end, tooltip});
+  const auto held = lanes.of_transfer(batch, s);
+  panel.gates.emplace(held.front(), line.gate);
+  for (const std::size_t lane : held)
+    panel.bars.push_back({lane, s, transfer.start, end_of_setup(transfer), transfer.end, tooltip});
 }
 
-void add_kernel(Panel& panel, const Lanes& lanes, const Batch& batch, const StreamTimeline& line, std::size_t s) {
+void add_kernel(Panel& panel, const EngineLanes& lanes, const Batch& batch, const StreamTimeline& line, std::size_t s) {
   const auto& [on, start, end] = *line.kernel;
   if (!line.transfer) panel.gates.emplace(lanes.of(on), line.gate);
   panel.bars.push_back(
@@ -144,7 +81,7 @@ void add_kernel(Panel& panel, const Lanes& lanes, const Batch& batch, const Stre
 }
 
 /// Bars that overlap come into rows below each other: each into the first one that is free.
-void stack(Panel& panel, std::span<const Lane> lanes) {
+void stack(Panel& panel, std::span<const EngineLane> lanes) {
   panel.rows.assign(lanes.size(), 1);
   std::vector<Bar*> order;
   for (Bar& bar : panel.bars)
@@ -161,7 +98,7 @@ void stack(Panel& panel, std::span<const Lane> lanes) {
   }
 }
 
-Panel make_panel(const Lanes& lanes, const Batch& batch, const Timeline& timeline) {
+Panel make_panel(const EngineLanes& lanes, const Batch& batch, const Timeline& timeline) {
   Panel panel;
   for (std::size_t s = 0; s < timeline.streams.size(); ++s) {
     const StreamTimeline& line = timeline.streams[s];
@@ -175,9 +112,10 @@ Panel make_panel(const Lanes& lanes, const Batch& batch, const Timeline& timelin
 class TimelinePicture {
  public:
   TimelinePicture(const Batch& batch, std::span<const Prediction> predictions)
-      : batch_(&batch), predictions_(predictions), lanes_(batch) {
+      : batch_(&batch), predictions_(predictions), lanes_(batch.machine(), std::array{&batch}) {
     for (const Prediction& prediction : predictions) panels_.push_back(make_panel(lanes_, batch, prediction.timeline));
-    for (const Lane& lane : lanes_.all()) left_ = std::max(left_, text_width(lane.name, kFont));
+    for (std::size_t lane = 0; lane < lanes_.all().size(); ++lane)
+      left_ = std::max(left_, text_width(lanes_.name(lane), kFont));
     left_ = kMargin + std::min(left_, kWidestLabel) + 8;
     end_ = end_of_axis();
     unit_ = time_unit(end_);
@@ -244,7 +182,7 @@ class TimelinePicture {
     for (std::size_t lane = 0; lane < panel.rows.size(); ++lane) {
       const double height = tops[lane + 1] - tops[lane] - kLaneGap;
       svg_.rect(left_, tops[lane], kPageWidth - kMargin - left_, height, "class='lane'");
-      svg_.text(left_ - 8, tops[lane] + height / 2 + 4, shortened(lanes_.all()[lane].name, kFont, kWidestLabel),
+      svg_.text(left_ - 8, tops[lane] + height / 2 + 4, shortened(lanes_.name(lane), kFont, kWidestLabel),
                 "text-anchor='end'");
     }
   }
@@ -309,7 +247,7 @@ class TimelinePicture {
 
   const Batch* batch_;
   std::span<const Prediction> predictions_;
-  Lanes lanes_;
+  EngineLanes lanes_;
   std::vector<Panel> panels_;  // [predictions]
   double left_ = 0;            // of the axis
   double end_ = 1;             // of the axis, ns
