@@ -112,10 +112,14 @@ void JobLedger::judge(EndedJob& ended) const {
 }
 
 void JobLedger::note_streams(TaskId task, std::size_t chunk, Duration start, const Timeline& measured) {
-  const ChunkPlace place = tasks_[task.index()].places[chunk];
-  for (std::size_t s = 0; s < measured.streams.size() && streams_.size() < kMostStreamTimes; ++s)
-    streams_.push_back({place.batch, place.stream + static_cast<std::uint32_t>(s),
-                        start - epoch_ + measured.streams[s].start(), start - epoch_ + measured.streams[s].end()});
+  const ChunkPlace& place = tasks_[task.index()].places[chunk];
+  const Duration from = start - epoch_;
+  for (std::size_t s = 0; s < measured.streams.size() && streams_.size() < kMostStreamTimes; ++s) {
+    const StreamTimeline& line = measured.streams[s];
+    streams_.push_back({place.batch, place.streams[s], from + line.start(),
+                        from + (line.transfer ? line.transfer->end : line.start()),
+                        from + (line.kernel ? line.kernel->start : line.end()), from + line.end()});
+  }
 }
 
 void JobLedger::keep(JobRecord&& record, std::size_t place) { keep(std::move(record), place, {}); }

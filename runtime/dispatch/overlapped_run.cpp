@@ -216,7 +216,7 @@ Expected<void> OverlappedRun::prepare_part(TaskState& state, const OperationPart
         owned_.prepare(plans[r], {binding_of(bound[number][part.stream], *on_way, stream, part, r)}, name, true);
     if (!prepared) return tl::unexpected(std::move(prepared.error()));
     state.chunks.back().push_back(*std::move(prepared));
-    state.places.push_back({static_cast<std::uint32_t>(number), static_cast<std::uint32_t>(part.stream)});
+    state.places.push_back({static_cast<std::uint32_t>(number), {static_cast<std::uint32_t>(part.stream)}});
   }
   return {};
 }

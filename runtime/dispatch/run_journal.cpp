@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/dispatch/journal_plan.hpp"
+
 namespace tutti::internal {
 namespace {
 
@@ -16,7 +18,8 @@ JournalHeader header_of(const PlannedTaskSet& planned, KnownBounds bounds, Known
                        {}};
   for (std::size_t i = 0; i < planned.tasks.tasks.size(); ++i) {
     const Task& task = planned.tasks.tasks[i];
-    header.tasks.push_back({task.name, task.period, task.deadline, bound_of(bounds, i), planned.timings[i].wcet});
+    header.tasks.push_back({task.name, task.period, task.deadline, bound_of(bounds, i), planned.timings[i].wcet,
+                            predicted_length(planned, TaskId(i))});
   }
   for (std::size_t i = 0; i < planned.tasks.chains.size(); ++i) {
     const Chain& chain = planned.tasks.chains[i];
@@ -24,6 +27,7 @@ JournalHeader header_of(const PlannedTaskSet& planned, KnownBounds bounds, Known
     for (const TaskId task : chain.tasks) kept.tasks.push_back(task.index());
   }
   header.overlap = planned.overlap.has_value();
+  header.plan = journal_plan(planned);
   return header;
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "runtime/dispatch/chunk_views.hpp"
+#include "runtime/dispatch/journal_plan.hpp"
 #include "sched/tasks/cut.hpp"
 
 namespace tutti::internal {
@@ -70,7 +71,8 @@ Expected<TaskState> prepare_task(Executor& executor, Executor::AdmittedRun& run,
   const JobBound& bound = planned.bounds[task.index()];
   for (std::uint32_t batch = 0; batch < bound.plans.size(); ++batch) {
     state.first_chunk.push_back(state.first_chunk.back() + bound.plans[batch].size());
-    state.places.resize(state.first_chunk.back(), {batch, 0});
+    for (const ExecutionPlan& chunk : bound.plans[batch])
+      state.places.push_back({batch, places_in(*batches_of(*state.task)[batch], chunk.batch)});
   }
   for (std::size_t set = 0; set < state.releases.size(); ++set) {
     state.chunks.emplace_back();

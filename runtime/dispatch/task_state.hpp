@@ -25,8 +25,8 @@ struct Hold {
 
 /// Which part of a job a prepared batch is.
 struct ChunkPlace {
-  std::uint32_t batch = 0;   ///< of the job
-  std::uint32_t stream = 0;  ///< of that: its first
+  std::uint32_t batch = 0;                  ///< of the job
+  std::vector<std::uint32_t> streams = {};  ///< [streams of the chunk] positions in the batch
 };
 
 /// One task in a run: its program, and the batches of each of its buffer sets.

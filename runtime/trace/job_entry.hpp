@@ -33,17 +33,20 @@ inline constexpr std::size_t kJobVerdicts = 7;
          verdict == JobVerdict::Aborted;
 }
 
-/// Start and end of one stream of a batch in one job. Times are from the start of the run.
+/// The times of one stream of a batch in one job, or of one chunk of it. They are from the start of the run.
 struct StreamTime {
   std::uint32_t batch = 0;   ///< position of the batch in the job
   std::uint32_t stream = 0;  ///< position of the stream in the batch
-  Duration start{}, end{};
+  Duration start{};
+  Duration copied{};  ///< end of its transfer; its start where it has none
+  Duration kernel{};  ///< start of its kernel; its end where it has none
+  Duration end{};
 
   friend bool operator==(const StreamTime&, const StreamTime&) = default;
 };
 
 /// Most stream times of one job that a journal keeps; it drops those behind them.
-inline constexpr std::size_t kMostStreamTimes = 2048;
+inline constexpr std::size_t kMostStreamTimes = 1280;
 
 /// One job as the journal and the summaries see it. Times are from the start of the run. It owns no memory, so that
 /// a real-time thread can copy it.

@@ -233,6 +233,17 @@ int Journal::write_head(JournalFile& file) {
     put_chain(record_, chain);
     add();
   }
+  const auto add_all = [&](const auto& list, auto put) {
+    for (const auto& each : list) {
+      put(record_, each);
+      add();
+    }
+  };
+  add_all(header_.plan.vertices, put_vertex);
+  add_all(header_.plan.links, put_link);
+  add_all(header_.plan.shared, put_shared);
+  add_all(header_.plan.lanes, put_lane);
+  add_all(header_.plan.streams, put_stream);
   const int error = file.append(buffer_);
   buffer_.clear();
   if (error == 0) ++totals_.files;

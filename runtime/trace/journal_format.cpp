@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include <zlib.h>
@@ -15,6 +16,7 @@ constexpr std::size_t kCrcAt = kJournalMarker.size();
 constexpr std::size_t kTypeAt = kCrcAt + 4;  // the checksum covers everything from here on
 constexpr std::size_t kLengthAt = kTypeAt + 2;
 constexpr std::size_t kMostVarint = 10;
+constexpr std::size_t kMostStreamTimesOfFormat1 = 2048;
 constexpr std::size_t kMostFields = 16 * kMostVarint;  // of a job, but for its stream times
 
 // Flags of a job, above its verdict.
@@ -82,7 +84,10 @@ void put_streams(Cursor& to, Duration arrival, std::span<const StreamTime> strea
     to.put(time.batch);
     to.put(time.stream);
     to.put(start, arrival);
-    to.put(cut(time.end), start);
+    const Duration copied = cut(time.copied), kernel = cut(time.kernel);
+    to.put(copied, start);
+    to.put(kernel, copied);
+    to.put(cut(time.end), kernel);
   }
 }
 
@@ -124,8 +129,17 @@ void RecordWriter::put(std::span<const std::uint64_t> numbers) {
   for (const std::uint64_t number : numbers) put(number);
 }
 
+void RecordWriter::put_bits(double number) { put(std::bit_cast<std::uint64_t>(number)); }
+
+void RecordWriter::put(const std::optional<PlannedInterval>& interval) {
+  put(std::uint64_t{interval.has_value()});
+  if (!interval) return;
+  put(interval->start);
+  put(interval->end);
+}
+
 void RecordWriter::put(const JobEntry& entry, std::span<const StreamTime> streams) {
-  static_assert(kMostJobBytes >= kMostFields + (2 * 5 + 2 * 9) * kMostStreamTimes);
+  static_assert(kMostJobBytes >= kMostFields + (2 * 5 + 4 * 9) * kMostStreamTimes);
   TUTTI_EXPECTS(bytes_.size() - size_ >= kMostJobBytes, "a record has room for its jobs");
   Cursor to(bytes_.data() + size_);
   const Duration arrival = cut(entry.arrival), ready = cut(entry.ready);
@@ -212,13 +226,29 @@ std::vector<std::uint64_t> FieldReader::numbers() {
   return numbers;
 }
 
-void FieldReader::stream_times(const JobEntry& entry, std::vector<StreamTime>& streams) {
-  streams.resize(number_below(kMostStreamTimes + 1));
+double FieldReader::bits() {
+  const auto value = std::bit_cast<double>(number());
+  if (std::isfinite(value)) return value;
+  fail();
+  return 0;
+}
+
+std::optional<PlannedInterval> FieldReader::interval() {
+  if (number_below(2) == 0) return std::nullopt;
+  const Duration start = time();
+  return PlannedInterval{start, time()};
+}
+
+void FieldReader::stream_times(RecordType type, const JobEntry& entry, std::vector<StreamTime>& streams) {
+  const bool halves = type == RecordType::Jobs;
+  streams.resize(number_below((halves ? kMostStreamTimes : kMostStreamTimesOfFormat1) + 1));
   for (StreamTime& time : streams) {
     time.batch = static_cast<std::uint32_t>(number_below(std::uint64_t{1} << 32));
     time.stream = static_cast<std::uint32_t>(number_below(std::uint64_t{1} << 32));
     time.start = this->time(entry.arrival);
-    time.end = this->time(time.start);
+    time.copied = this->time(time.start);
+    time.kernel = halves ? this->time(time.copied) : time.copied;
+    time.end = halves ? this->time(time.kernel) : time.copied;
   }
 }
 
@@ -231,7 +261,7 @@ Duration FieldReader::time(Duration from) {
   return Duration{0};
 }
 
-void FieldReader::job(JobEntry& entry, std::vector<StreamTime>& streams) {
+void FieldReader::job(RecordType type, JobEntry& entry, std::vector<StreamTime>& streams) {
   entry = {};
   entry.task = TaskId(position());
   entry.index = number();
@@ -253,7 +283,7 @@ void FieldReader::job(JobEntry& entry, std::vector<StreamTime>& streams) {
     const auto cause = static_cast<BoundCause>(number_below(kBoundCauses));
     entry.broken = BrokenBound{cause, time(), by};
   }
-  stream_times(entry, streams);
+  stream_times(type, entry, streams);
 }
 
 // ---- frames
@@ -303,6 +333,7 @@ void put_task(RecordWriter& record, TaskId id, const JournalTask& task) {
   record.put(task.deadline);
   record.put(task.bound);
   record.put(task.wcet);
+  record.put(task.predicted);
 }
 
 JournalTask read_task(FieldReader& fields, TaskId& id) {
@@ -313,6 +344,7 @@ JournalTask read_task(FieldReader& fields, TaskId& id) {
   task.deadline = fields.time();
   task.bound = fields.optional_time();
   task.wcet = fields.optional_time();
+  if (!fields.empty()) task.predicted = fields.optional_time();
   return task;
 }
 
@@ -331,6 +363,87 @@ JournalChain read_chain(FieldReader& fields) {
   chain.bound = fields.optional_time();
   chain.deadline = fields.optional_time();
   return chain;
+}
+
+void put_vertex(RecordWriter& record, const JournalVertex& vertex) {
+  record.begin(RecordType::Vertex);
+  record.put(std::string_view(vertex.name));
+  record.put(std::string_view(vertex.kind));
+}
+
+JournalVertex read_vertex(FieldReader& fields) {
+  std::string name = fields.text();
+  return {std::move(name), fields.text()};
+}
+
+void put_link(RecordWriter& record, const JournalLink& link) {
+  record.begin(RecordType::Link);
+  record.put(std::uint64_t{link.from});
+  record.put(std::uint64_t{link.to});
+  record.put_bits(link.gbps);
+}
+
+JournalLink read_link(FieldReader& fields) {
+  JournalLink link;
+  link.from = fields.position();
+  link.to = fields.position();
+  link.gbps = fields.bits();
+  return link;
+}
+
+void put_shared(RecordWriter& record, const JournalShared& shared) {
+  record.begin(RecordType::Shared);
+  record.put(std::string_view(shared.name));
+  record.put_bits(shared.gbps);
+  record.put(std::span(shared.links));
+  for (const double cost : shared.costs) record.put_bits(cost);
+}
+
+JournalShared read_shared(FieldReader& fields) {
+  JournalShared shared;
+  shared.name = fields.text();
+  shared.gbps = fields.bits();
+  shared.links = fields.numbers();
+  for (std::size_t i = 0; i < shared.links.size(); ++i) shared.costs.push_back(fields.bits());
+  return shared;
+}
+
+void put_lane(RecordWriter& record, const JournalLane& lane) {
+  record.begin(RecordType::Lane);
+  record.put(std::string_view(lane.device));
+  record.put(std::string_view(lane.engine));
+}
+
+JournalLane read_lane(FieldReader& fields) {
+  std::string device = fields.text();
+  return {std::move(device), fields.text()};
+}
+
+void put_stream(RecordWriter& record, const JournalStream& stream) {
+  record.begin(RecordType::Stream);
+  for (const std::uint32_t position : {stream.task.value, stream.chunk, stream.batch, stream.stream})
+    record.put(std::uint64_t{position});
+  record.put(std::string_view(stream.name));
+  record.put(std::string_view(stream.method));
+  record.put(static_cast<std::uint64_t>(stream.bytes.count));
+  record.put(stream.latest);
+  record.put(stream.copy);
+  record.put(stream.kernel);
+  for (const auto* numbers : {&stream.links, &stream.copy_lanes, &stream.kernel_lanes}) record.put(std::span(*numbers));
+}
+
+JournalStream read_stream(FieldReader& fields) {
+  JournalStream stream;
+  stream.task = TaskId(fields.position());
+  for (std::uint32_t* position : {&stream.chunk, &stream.batch, &stream.stream}) *position = fields.position();
+  stream.name = fields.text();
+  stream.method = fields.text();
+  stream.bytes = fields.size();
+  stream.latest = fields.time();
+  stream.copy = fields.interval();
+  stream.kernel = fields.interval();
+  for (auto* numbers : {&stream.links, &stream.copy_lanes, &stream.kernel_lanes}) *numbers = fields.numbers();
+  return stream;
 }
 
 void put_lost(RecordWriter& record, const LostJobs& lost) {

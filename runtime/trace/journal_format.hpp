@@ -20,7 +20,8 @@ namespace tutti::internal {
 // Numbers of this frame are little-endian; the CRC (zlib's crc32) covers everything behind it. A payload is a sequence
 // of fields: numbers and times as LEB128, signed ones in zigzag, texts with their length before them.
 
-inline constexpr std::uint64_t kJournalFormat = 1;
+/// Readers know all formats up to this one.
+inline constexpr std::uint64_t kJournalFormat = 2;
 inline constexpr std::array kJournalMarker{std::byte{0xa7}, std::byte{'t'}, std::byte{'t'}, std::byte{'j'}};
 inline constexpr std::size_t kFrameSize = 12;
 inline constexpr std::size_t kMostPayload = 0xffff;
@@ -31,7 +32,20 @@ inline constexpr Duration kLongestTime{std::int64_t{1} << 61};
 /// Partitions and tasks with a position from here on are refused by readers.
 inline constexpr std::uint64_t kMostPositions = 1'000'000;
 
-enum class RecordType : std::uint8_t { Start = 1, Task, Jobs, Lost, End, Chain };
+enum class RecordType : std::uint8_t {
+  Start = 1,
+  Task,
+  JobsOfFormat1,  ///< their streams have a start and an end alone
+  Lost,
+  End,
+  Chain,
+  Jobs,
+  Vertex,
+  Link,
+  Shared,
+  Lane,
+  Stream,
+};
 
 /// One task as the head of a journal describes it.
 struct JournalTask {
@@ -40,6 +54,7 @@ struct JournalTask {
   Duration deadline{};              ///< relative
   std::optional<Duration> bound{};  ///< of its response, from admission
   std::optional<Duration> wcet{};
+  std::optional<Duration> predicted{};  ///< length of a job by its plans, from its start to its finish
 
   friend bool operator==(const JournalTask&, const JournalTask&) = default;
 };
@@ -54,6 +69,74 @@ struct JournalChain {
   friend bool operator==(const JournalChain&, const JournalChain&) = default;
 };
 
+/// A vertex of the machine.
+struct JournalVertex {
+  std::string name;
+  std::string kind;  ///< "memory", "gpu", ... as in machine files
+
+  friend bool operator==(const JournalVertex&, const JournalVertex&) = default;
+};
+
+/// One direction of a link of the machine.
+struct JournalLink {
+  std::uint32_t from = 0, to = 0;  ///< positions of vertices
+  double gbps = 0;                 ///< nominal bandwidth
+
+  friend bool operator==(const JournalLink&, const JournalLink&) = default;
+};
+
+/// A joint limit on several links.
+struct JournalShared {
+  std::string name;
+  double gbps = 0;
+  std::vector<std::uint64_t> links{};
+  std::vector<double> costs{};  ///< [links] of a byte
+
+  friend bool operator==(const JournalShared&, const JournalShared&) = default;
+};
+
+/// One engine of a device.
+struct JournalLane {
+  std::string device;
+  std::string engine;  ///< "up", "kernels", ...
+
+  friend bool operator==(const JournalLane&, const JournalLane&) = default;
+};
+
+/// From when to when a transfer or a kernel is planned to run, from the start of its batch.
+struct PlannedInterval {
+  Duration start{}, end{};
+
+  friend bool operator==(const PlannedInterval&, const PlannedInterval&) = default;
+};
+
+/// One stream of a batch of a task, or one chunk of it: what it does, where, and when by its plan.
+struct JournalStream {
+  TaskId task{};
+  std::uint32_t chunk = 0;   ///< of the chunks of a job, from 0: streams of one chunk are planned together
+  std::uint32_t batch = 0;   ///< as in `StreamTime`
+  std::uint32_t stream = 0;  ///< as in `StreamTime`
+  std::string name{};
+  std::string method{};  ///< of its transfer
+  Bytes bytes{};         ///< that it copies
+  Duration latest{};     ///< latest finish
+  std::optional<PlannedInterval> copy{}, kernel{};
+  std::vector<std::uint64_t> links{};         ///< that its transfer crosses
+  std::vector<std::uint64_t> copy_lanes{};    ///< that its transfer holds, the issuing one first
+  std::vector<std::uint64_t> kernel_lanes{};  ///< the lane of its kernel, where it has one
+
+  friend bool operator==(const JournalStream&, const JournalStream&) = default;
+};
+
+/// The machine and the plans of a run, as far as pictures of it need them.
+struct JournalPlan {
+  std::vector<JournalVertex> vertices{};
+  std::vector<JournalLink> links{};
+  std::vector<JournalShared> shared{};
+  std::vector<JournalLane> lanes{};
+  std::vector<JournalStream> streams{};  ///< by task; those of a task in the order in which they run
+};
+
 /// What a journal says about its run. Texts are for people; each is cut to `kMostText` bytes.
 struct JournalHeader {
   std::string machine, policy, backend, clock;
@@ -61,9 +144,11 @@ struct JournalHeader {
   std::vector<JournalTask> tasks{};                           ///< by `TaskId`
   std::vector<JournalChain> chains{};
   bool overlap = false;  ///< jobs overlapped
+  JournalPlan plan{};
 };
 
-/// The first record of each file. A record for each task follows, then one for each chain.
+/// The first record of each file. A record for each task follows, then one for each chain and one for each part of the
+/// plan.
 struct JournalStart {
   std::uint64_t format = kJournalFormat;
   std::uint64_t file = 0;  ///< of the files of its run, from 0
@@ -105,6 +190,8 @@ class RecordWriter {
   void put(const std::optional<Duration>& time);
   void put(std::string_view text);
   void put(std::span<const std::uint64_t> numbers);
+  void put_bits(double number);
+  void put(const std::optional<PlannedInterval>& interval);
   void put(const JobEntry& entry, std::span<const StreamTime> streams);
 
   /// Bytes of the payload so far.
@@ -118,7 +205,7 @@ class RecordWriter {
 };
 
 /// Most bytes that a job takes in a payload: numbers of 32 bits take 5 at most, of 64 bits 10, times 9.
-inline constexpr std::size_t kMostJobBytes = 160 + (2 * 5 + 2 * 9) * kMostStreamTimes;
+inline constexpr std::size_t kMostJobBytes = 160 + (2 * 5 + 4 * 9) * kMostStreamTimes;
 
 /// Reads the fields of one payload. Where a field is missing or wrong, it and all behind it are 0 and `ok` is false.
 class FieldReader {
@@ -133,7 +220,13 @@ class FieldReader {
   /// Control characters are replaced by '?'.
   [[nodiscard]] std::string text();
   [[nodiscard]] std::vector<std::uint64_t> numbers();
-  void job(JobEntry& entry, std::vector<StreamTime>& streams);
+  /// A number with a fraction, finite.
+  [[nodiscard]] double bits();
+  /// A size, >= 0.
+  [[nodiscard]] Bytes size() { return Bytes{static_cast<std::int64_t>(number_below(std::uint64_t{1} << 63))}; }
+  [[nodiscard]] std::optional<PlannedInterval> interval();
+  /// @param type  of the record: `Jobs` or `JobsOfFormat1`
+  void job(RecordType type, JobEntry& entry, std::vector<StreamTime>& streams);
 
   [[nodiscard]] bool ok() const { return ok_; }
   [[nodiscard]] bool empty() const { return rest_.empty(); }
@@ -144,7 +237,7 @@ class FieldReader {
   std::uint64_t number_below(std::uint64_t limit);
   /// A time that is given as the distance from another.
   Duration time(Duration from);
-  void stream_times(const JobEntry& entry, std::vector<StreamTime>& streams);
+  void stream_times(RecordType type, const JobEntry& entry, std::vector<StreamTime>& streams);
 
   std::span<const std::byte> rest_;
   bool ok_ = true;
@@ -168,12 +261,22 @@ struct Frame {
 void put_start(RecordWriter& record, const JournalStart& start);
 void put_task(RecordWriter& record, TaskId id, const JournalTask& task);
 void put_chain(RecordWriter& record, const JournalChain& chain);
+void put_vertex(RecordWriter& record, const JournalVertex& vertex);
+void put_link(RecordWriter& record, const JournalLink& link);
+void put_shared(RecordWriter& record, const JournalShared& shared);
+void put_lane(RecordWriter& record, const JournalLane& lane);
+void put_stream(RecordWriter& record, const JournalStream& stream);
 void put_lost(RecordWriter& record, const LostJobs& lost);
 void put_end(RecordWriter& record, const JournalEnd& end);
 
 [[nodiscard]] JournalStart read_start(FieldReader& fields);
 [[nodiscard]] JournalTask read_task(FieldReader& fields, TaskId& id);
 [[nodiscard]] JournalChain read_chain(FieldReader& fields);
+[[nodiscard]] JournalVertex read_vertex(FieldReader& fields);
+[[nodiscard]] JournalLink read_link(FieldReader& fields);
+[[nodiscard]] JournalShared read_shared(FieldReader& fields);
+[[nodiscard]] JournalLane read_lane(FieldReader& fields);
+[[nodiscard]] JournalStream read_stream(FieldReader& fields);
 [[nodiscard]] LostJobs read_lost(FieldReader& fields);
 [[nodiscard]] JournalEnd read_end(FieldReader& fields);
 

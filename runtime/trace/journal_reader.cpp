@@ -133,15 +133,30 @@ std::optional<Frame> JournalReader::find_record() {
 bool JournalReader::next(JournalVisitor& visitor) {
   const auto frame = find_record();
   condition_.torn_bytes = frame ? 0 : skipped_ + available().size();
+  const auto note_damage = [this](std::uint64_t bytes) {
+    if (bytes > 0 && !condition_.damaged_at) condition_.damaged_at = condition_.bytes;
+    condition_.bytes += bytes;
+  };
+  if (!frame) note_damage(condition_.torn_bytes);
   if (!frame) return false;
+  note_damage(skipped_);
   condition_.damaged_bytes += std::exchange(skipped_, 0);
-  if (!read(*frame, visitor)) condition_.damaged_bytes += record_;
+  if (!read(*frame, visitor)) {
+    condition_.damaged_bytes += record_;
+    note_damage(record_);
+  } else {
+    condition_.bytes += record_;
+  }
   begin_ += record_;
   return true;
 }
 
 bool JournalReader::read(const Frame& frame, JournalVisitor& visitor) {
   FieldReader fields(frame.payload);
+  const auto show = [&](const auto& record, auto on_record) {
+    if (fields.ok()) (visitor.*on_record)(record);
+    return fields.ok();
+  };
   condition_.closed = frame.type == RecordType::End;
   switch (frame.type) {
     case RecordType::Start: {
@@ -157,12 +172,14 @@ bool JournalReader::read(const Frame& frame, JournalVisitor& visitor) {
       if (fields.ok()) visitor.on_task(id, task);
       return fields.ok();
     }
-    case RecordType::Chain: {
-      const JournalChain chain = read_chain(fields);
-      if (fields.ok()) visitor.on_chain(chain);
-      return fields.ok();
-    }
-    case RecordType::Jobs: return read_jobs(fields, visitor);
+    case RecordType::Chain: return show(read_chain(fields), &JournalVisitor::on_chain);
+    case RecordType::Vertex: return show(read_vertex(fields), &JournalVisitor::on_vertex);
+    case RecordType::Link: return show(read_link(fields), &JournalVisitor::on_link);
+    case RecordType::Shared: return show(read_shared(fields), &JournalVisitor::on_shared);
+    case RecordType::Lane: return show(read_lane(fields), &JournalVisitor::on_lane);
+    case RecordType::Stream: return show(read_stream(fields), &JournalVisitor::on_stream);
+    case RecordType::Jobs:
+    case RecordType::JobsOfFormat1: return read_jobs(frame.type, fields, visitor);
     case RecordType::Lost: {
       const LostJobs lost = read_lost(fields);
       if (!fields.ok()) return false;
@@ -184,14 +201,14 @@ bool JournalReader::read(const Frame& frame, JournalVisitor& visitor) {
   return true;  // of a later version
 }
 
-bool JournalReader::read_jobs(FieldReader& fields, JournalVisitor& visitor) {
+bool JournalReader::read_jobs(RecordType type, FieldReader& fields, JournalVisitor& visitor) {
   job_.partition = fields.position();
   job_.number = fields.number();
   if (!fields.ok()) return false;
   go_on_at(job_.partition, job_.number);
   std::uint64_t& next_number = next_number_[job_.partition];
   for (; !fields.empty(); ++job_.number) {
-    fields.job(job_.entry, job_.streams);
+    fields.job(type, job_.entry, job_.streams);
     if (!fields.ok()) return false;
     next_number = job_.number + 1;
     ++condition_.jobs;

@@ -20,6 +20,11 @@ class JournalVisitor {
   virtual void on_start(const JournalStart&) {}
   virtual void on_task(TaskId, const JournalTask&) {}
   virtual void on_chain(const JournalChain&) {}
+  virtual void on_vertex(const JournalVertex&) {}
+  virtual void on_link(const JournalLink&) {}
+  virtual void on_shared(const JournalShared&) {}
+  virtual void on_lane(const JournalLane&) {}
+  virtual void on_stream(const JournalStream&) {}
   virtual void on_job(const RecordedJob&) {}
   virtual void on_lost(const LostJobs&) {}
   virtual void on_end(const JournalEnd&) {}
@@ -27,14 +32,16 @@ class JournalVisitor {
 
 /// How much of a journal could be read.
 struct JournalCondition {
-  std::uint64_t jobs = 0;            ///< that were read
-  std::uint64_t lost_jobs = 0;       ///< that its writer lost, and noted
-  std::uint64_t damaged_jobs = 0;    ///< that are missing between those that were read
-  std::uint64_t damaged_bytes = 0;   ///< unreadable, with a readable record behind them
-  std::uint64_t torn_bytes = 0;      ///< unreadable at the end
-  bool closed = false;               ///< its last record is an end; if not, it was cut off or is being written
-  bool continued = false;            ///< the run goes on in another file
-  std::optional<std::string> fault;  ///< why the file system gave no more of it
+  std::uint64_t jobs = 0;                     ///< that were read
+  std::uint64_t lost_jobs = 0;                ///< that its writer lost, and noted
+  std::uint64_t damaged_jobs = 0;             ///< that are missing between those that were read
+  std::uint64_t damaged_bytes = 0;            ///< unreadable, with a readable record behind them
+  std::uint64_t torn_bytes = 0;               ///< unreadable at the end
+  std::optional<std::uint64_t> damaged_at{};  ///< first of these bytes, counted from 0
+  std::uint64_t bytes = 0;                    ///< of the file, as far as it was read
+  bool closed = false;                        ///< its last record is an end; if not, it was cut off or is being written
+  bool continued = false;                     ///< the run goes on in another file
+  std::optional<std::string> fault;           ///< why the file system gave no more of it
 
   friend bool operator==(const JournalCondition&, const JournalCondition&) = default;
 };
@@ -74,7 +81,7 @@ class JournalReader {
   void skip(std::size_t bytes);
   /// @return false: its fields are damaged, though its checksum is right
   bool read(const Frame& frame, JournalVisitor& visitor);
-  bool read_jobs(FieldReader& fields, JournalVisitor& visitor);
+  bool read_jobs(RecordType type, FieldReader& fields, JournalVisitor& visitor);
   void expect(std::span<const std::uint64_t> numbers);
   /// The next job of a partition has this number: those between it and the last one are damaged.
   void go_on_at(std::uint32_t partition, std::uint64_t number);

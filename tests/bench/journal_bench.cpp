@@ -75,7 +75,8 @@ std::unique_ptr<Journal> open(const std::string& path, WhenFull when_full) {
 
 void measure_cost(const Options& options, std::size_t streams) {
   const std::string path = options.folder + fmt::format("/tutti-journal-bench-{}", getpid());
-  const std::vector<StreamTime> times(streams, StreamTime{0, 1, Duration{1'000'000}, Duration{1'400'000}});
+  const std::vector<StreamTime> times(
+      streams, StreamTime{0, 1, Duration{1'000'000}, Duration{1'200'000}, Duration{1'210'000}, Duration{1'400'000}});
   auto journal = open(path, WhenFull::Wait);
   JobRecorder& recorder = journal->recorder(0);
   std::int64_t early = 0;

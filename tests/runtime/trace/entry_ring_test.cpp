@@ -67,7 +67,8 @@ TEST(EntryRing, CountsTheJobsThatFindNoRoom) {
 
 TEST(EntryRing, HasRoomForOneJobWithAllItsStreamTimes) {
   EntryRing ring(Bytes{0});
-  const std::vector<StreamTime> streams(kMostStreamTimes + 5, StreamTime{1, 2, Duration{3}, Duration{4}});
+  const std::vector<StreamTime> streams(kMostStreamTimes + 5,
+                                        StreamTime{1, 2, Duration{3}, Duration{4}, Duration{5}, Duration{6}});
   RecordedJob job;
   for (std::uint64_t i = 0; i < 10; ++i) {
     EXPECT_TRUE(ring.push(numbered(i), streams));
@@ -85,7 +86,8 @@ TEST(EntryRing, TakesAndGivesInTwoThreads) {
   std::thread hands_over([&] {
     std::vector<StreamTime> streams;
     for (std::uint64_t i = 0; i < kJobs; ++i) {
-      streams.assign(i % 5, StreamTime{0, static_cast<std::uint32_t>(i), Duration{1}, Duration{2}});
+      streams.assign(i % 5,
+                     StreamTime{0, static_cast<std::uint32_t>(i), Duration{1}, Duration{2}, Duration{2}, Duration{3}});
       ring.push(numbered(i), streams);
       if (i % 1000 == 0) std::this_thread::yield();
     }

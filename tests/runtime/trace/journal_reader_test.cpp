@@ -53,7 +53,10 @@ TEST(JournalReader, ReadsAllRecordsBeforeACutAtAnyByte) {
     ASSERT_EQ(read.jobs.size(), jobs) << length;
     ASSERT_TRUE(std::equal(read.jobs.begin(), read.jobs.end(), run.jobs.begin())) << length;
     EXPECT_EQ(verdicts_of(read.jobs), verdicts_of(std::span(run.jobs).first(jobs)));
-    EXPECT_EQ(read.condition.torn_bytes, length - (whole == 0 ? 0 : run.ends[whole - 1]));
+    const std::size_t torn = length - (whole == 0 ? 0 : run.ends[whole - 1]);
+    EXPECT_EQ(read.condition.torn_bytes, torn);
+    EXPECT_EQ(read.condition.damaged_at, torn == 0 ? std::nullopt : std::optional<std::uint64_t>(length - torn));
+    EXPECT_EQ(read.condition.bytes, length);
     EXPECT_EQ(read.condition.closed, length == run.bytes.size());
     EXPECT_EQ(read.condition.damaged_bytes + read.condition.damaged_jobs, 0U);
     EXPECT_TRUE(JournalReader(std::span(run.bytes).first(length)).is_journal());

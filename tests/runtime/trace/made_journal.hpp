@@ -41,6 +41,11 @@ struct SeenJournal final : JournalVisitor {
   void on_start(const JournalStart& start) override { starts.push_back(start); }
   void on_task(TaskId id, const JournalTask& task) override { tasks.emplace_back(id, task); }
   void on_chain(const JournalChain& chain) override { chains.push_back(chain); }
+  void on_vertex(const JournalVertex& vertex) override { plan.vertices.push_back(vertex); }
+  void on_link(const JournalLink& link) override { plan.links.push_back(link); }
+  void on_shared(const JournalShared& shared) override { plan.shared.push_back(shared); }
+  void on_lane(const JournalLane& lane) override { plan.lanes.push_back(lane); }
+  void on_stream(const JournalStream& stream) override { plan.streams.push_back(stream); }
   void on_job(const RecordedJob& job) override { jobs.push_back(job); }
   void on_lost(const LostJobs& jobs_lost) override { lost.push_back(jobs_lost); }
   void on_end(const JournalEnd& end) override { ends.push_back(end); }
@@ -48,6 +53,7 @@ struct SeenJournal final : JournalVisitor {
   std::vector<JournalStart> starts;
   std::vector<std::pair<TaskId, JournalTask>> tasks;
   std::vector<JournalChain> chains;
+  JournalPlan plan;
   std::vector<RecordedJob> jobs;
   std::vector<LostJobs> lost;
   std::vector<JournalEnd> ends;

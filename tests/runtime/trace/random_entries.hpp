@@ -51,7 +51,9 @@ inline std::vector<StreamTime> random_streams(Random& random, std::size_t most) 
     time.batch = static_cast<std::uint32_t>(random.below(3));
     time.stream = static_cast<std::uint32_t>(random.below(8));
     time.start = random_time(random);
-    time.end = time.start + random_time(random);
+    time.copied = time.start + random_time(random);
+    time.kernel = time.copied + random_time(random);
+    time.end = time.kernel + random_time(random);
   }
   return streams;
 }
