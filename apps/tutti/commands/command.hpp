@@ -35,6 +35,7 @@ void add_trigger(programs::CommandLine& program);
 void add_doctor(programs::CommandLine& program);
 void add_accelerate(programs::CommandLine& program);
 void add_advise(programs::CommandLine& program);
+void add_view(programs::CommandLine& program);
 
 /// The options that subcommands reading a file share.
 struct FileOptions {

@@ -4,9 +4,12 @@
 
 #include "apps/output_file.hpp"
 #include "apps/tutti/commands/command.hpp"
+#include "apps/tutti/formats/prediction_json.hpp"
+#include "apps/tutti/formats/trace_file.hpp"
 #include "apps/tutti/reports/report.hpp"
 #include "apps/tutti/reports/timeline_svg.hpp"
 #include "model/batch/batch_yaml.hpp"
+#include "runtime/dispatch/journal_plan.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -14,7 +17,26 @@ namespace {
 struct PredictCommand {
   FileOptions file;
   std::string svg;
+  std::string trace;
 };
+
+/// What pictures of the batch need.
+JournalPlan plan_of(const Batch& batch, const Prediction& prediction) {
+  const PlannedStreams streams{&batch, &prediction.timeline, &prediction.latest};
+  return journal_plan(batch.machine(), {&streams, 1});
+}
+
+Expected<void> write_predicted_trace(const PredictCommand& command, const Batch& batch, const Prediction& prediction) {
+  const RecordingHead head{
+      .title = command.file.path,
+      .about = {{"machine", batch.machine().name()}, {"planner", std::string(prediction.planner->name)}},
+      .machine = batch.machine().name()};
+  return write_trace(command.trace, [&](RecordingSink& sink) -> Expected<void> {
+    record_plan(head, plan_of(batch, prediction), "batch", prediction.timeline.latency, prediction.latest.alone(),
+                sink);
+    return {};
+  });
+}
 
 int predict(const PredictCommand& command) {
   const auto planner = command.file.chosen_planner();
@@ -25,9 +47,13 @@ int predict(const PredictCommand& command) {
   if (!command.svg.empty())
     if (const auto written = programs::write_file(command.svg, timelines_svg(*batch, {&prediction, 1})); !written)
       return report_error(written.error());
+  if (!command.trace.empty())
+    if (const auto written = write_predicted_trace(command, *batch, prediction); !written)
+      return report_error(written.error());
   if (command.file.json) {
     Json json = timeline_json(**planner, batch->machine(), prediction.timeline, prediction.latest);
     json["schema_version"] = 1;
+    add_plan(json, batch->machine().name(), plan_of(*batch, prediction));
     fmt::print("{}\n", json.dump(2));
   } else {
     fmt::print("{}", timeline_text(**planner, batch->machine(), prediction.timeline, prediction.latest));
@@ -44,6 +70,7 @@ void add_predict(programs::CommandLine& program) {
   options->file.add_file(command, "batch file");
   options->file.add_planner(command);
   command.add("--svg", &options->svg, "draw the times of all streams into this file");
+  command.add("--trace", &options->trace, kTraceOption);
   command.runs([options] { return predict(*options); });
 }
 

@@ -1,15 +1,20 @@
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "apps/backend_words.hpp"
 #include "apps/interrupt.hpp"
+#include "apps/output_file.hpp"
 #include "apps/seed.hpp"
 #include "apps/tutti/commands/command.hpp"
 #include "apps/tutti/commands/kernels.hpp"
 #include "apps/tutti/commands/self_test.hpp"
+#include "apps/tutti/formats/journal_recording.hpp"
+#include "apps/tutti/formats/trace_file.hpp"
 #include "apps/tutti/reports/chains_report.hpp"
 #include "apps/tutti/reports/faults_report.hpp"
 #include "apps/tutti/reports/run_report.hpp"
@@ -34,6 +39,7 @@ struct RunCommand {
   std::string faults;
   std::string journal;
   std::string journal_size;
+  std::string trace;
   bool endless = false;
   programs::BackendWords backend;
   std::uint64_t seed = 1;
@@ -68,9 +74,44 @@ struct RunParts {
   }
 };
 
+/// Where the journal of a run lies that is not asked for: beside its trace, which is written from it.
+std::string scratch_journal(const std::string& trace) {
+  namespace fs = std::filesystem;
+  const bool is_device = fs::exists(trace) && !fs::is_regular_file(trace);
+  return fmt::format("{}.{}.journal", is_device ? (fs::temp_directory_path() / "tutti").string() : trace, getpid());
+}
+
+/// A file that is removed when its owner is.
+struct ScratchFile {
+  explicit ScratchFile(std::string name) : path(std::move(name)) {}
+  ScratchFile(const ScratchFile&) = delete;  // it is removed once
+  ScratchFile& operator=(const ScratchFile&) = delete;
+  ~ScratchFile() {
+    if (!path.empty()) unlink(path.c_str());
+  }
+
+  std::string path;
+};
+
+/// Writes the trace from the journal of the run.
+/// @return what is wrong
+std::optional<Error> write_run_trace(const RunCommand& command) {
+  if (command.trace.empty()) return std::nullopt;
+  const std::string journal = command.journal.empty() ? scratch_journal(command.trace) : command.journal;
+  const auto written = write_trace(command.trace, [&](RecordingSink& sink) -> Expected<void> {
+    auto reader = JournalReader::open(journal);
+    if (!reader) return tl::unexpected(std::move(reader.error()));
+    record_journal(*std::move(reader), command.file.path, sink);
+    return {};
+  });
+  return written ? std::nullopt : std::optional(written.error());
+}
+
 /// The journal that the command asks for.
 Expected<RunJournal> open_journal(const RunCommand& command, const PlannedTaskSet& planned,
                                   const WorstResponses& bounds, const ChainBounds& chains, const RunPlace& place) {
+  if (command.journal.empty() && !command.trace.empty())
+    return RunJournal::open(scratch_journal(command.trace), Bytes{}, planned, bounds, chains, place);
   Bytes rotate_at{};
   if (!command.journal_size.empty()) {
     const auto size = parse_bytes(command.journal_size);
@@ -131,6 +172,7 @@ int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, con
   if (!triggers) return report_error(triggers.error());
   SpareMachines& spares = faulty ? static_cast<SpareMachines&>(*faulty) : *machines;
   const RunParts parts{journal->recorders(), triggers->table(), &spares};
+  const ScratchFile scratch(command.journal.empty() && !command.trace.empty() ? scratch_journal(command.trace) : "");
   const Expected<RunRecord> record =
       faulty ? execute(faulty->executors(), faulty->programs(), parts) : execute(machines->executors(), rows, parts);
   if (!record) return report_error(record.error());
@@ -157,6 +199,7 @@ int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, con
     if (faulty) fmt::print("\n{}", faults_text(*faults, planned.tasks, faulty->counts()));
     if (self_test) fmt::print("\n{}", self_test_text(*self_test));
   }
+  if (const auto fault = write_run_trace(command)) return report_error(*fault);
   const ExitCode exit_code = command.backend.serialize ? exit_code_without_times(*record)
                                                        : exit_code_of(*record, simulates_guarantee, measured);
   print_remarks(*record, planned.tasks, place.notes, exit_code);
@@ -221,6 +264,8 @@ int run(const RunCommand& command) {
   const auto options = run_options(command);
   if (!options) return report_error(options.error());
   if (const auto checked = backend_options(command.backend); !checked) return report_error(checked.error());
+  if (!command.trace.empty())
+    if (const auto writable = programs::check_writable(command.trace); !writable) return report_error(writable.error());
   if (const auto checked = check_self_test(command.self_test, command.backend); !checked)
     return report_error(checked.error());
   auto tasks = command.file.load_task_set(command.backend.no_peer);
@@ -291,8 +336,10 @@ void add_run(programs::CommandLine& program) {
           .add("--journal", &options->journal,
                "writes each job into FILE while it runs; 'tutti report FILE' reads it, whole or torn")
           .excludes(scenario);
-  command.add("--journal-size", &options->journal_size, "a file of that size is followed by another, like 100 MB")
-      .needs(journal);
+  programs::Option journal_size =
+      command.add("--journal-size", &options->journal_size, "a file of that size is followed by another, like 100 MB")
+          .needs(journal);
+  command.add("--trace", &options->trace, kTraceOption).excludes(scenario).excludes(journal_size);
   programs::add_backend_options(command, options->backend);
   programs::add_serialize_option(command, options->backend);
   command.add("--seed", &options->seed, "of the release jitter, the data and the faults")

@@ -14,8 +14,10 @@
 #include "apps/table.hpp"
 #include "apps/tutti/commands/command.hpp"
 #include "apps/tutti/commands/kernels.hpp"
+#include "apps/tutti/formats/trace_file.hpp"
 #include "apps/tutti/lab/verification.hpp"
 #include "apps/tutti/reports/report.hpp"
+#include "apps/tutti/reports/verification_recording.hpp"
 #include "model/base/joined.hpp"
 #include "model/base/quantile.hpp"
 #include "model/batch/batch_yaml.hpp"
@@ -38,7 +40,7 @@ struct VerifyCommand {
   std::string seed = "1";  // or "clock"
   double max_error = -1;   // percent; below 0: none
   bool loaded = false;
-  std::string out, save_worst;
+  std::string out, save_worst, trace;
 
   /// The seed as a number. @pre "clock" was replaced by a drawn seed
   [[nodiscard]] std::uint64_t seed_number() const { return std::stoull(seed); }
@@ -345,6 +347,13 @@ int report(const VerifyCommand& command, const Workload& workload, const Verifie
   if (!command.out.empty())
     if (const auto written = programs::write_file(command.out, json.dump() + "\n"); !written)
       return report_error(written.error());
+  if (!command.trace.empty()) {
+    const auto written = write_trace(command.trace, [&](RecordingSink& sink) -> Expected<void> {
+      record_verification(workload.machine, workload.batches, results, sink);
+      return {};
+    });
+    if (!written) return report_error(written.error());
+  }
   const std::size_t worst = worst_batch(results);
   if (!command.save_worst.empty())
     if (const auto written =
@@ -387,7 +396,7 @@ int verify(VerifyCommand command) {
   if (!planner) return report_error(planner.error());
   const auto options = backend_options(command.backend);
   if (!options) return report_error(options.error());
-  for (const std::string& file : {command.out, command.save_worst})
+  for (const std::string& file : {command.out, command.save_worst, command.trace})
     if (!file.empty())
       if (const auto writable = programs::check_writable(file); !writable) return report_error(writable.error());
   const auto workload = load(command);
@@ -448,6 +457,7 @@ void add_verify(programs::CommandLine& program) {
               "batch file to write: the batch that was furthest above its latest finish, or else whose "
               "prediction was furthest off");
   command.add("--out", &options->out, "file for all runs and both timelines of every batch, JSON");
+  command.add("--trace", &options->trace, std::string(kTraceOption) + ": one run of each batch beside its prediction");
   command.add("--json", &options->file.json, "print one JSON object");
   options->file.add_planner(command);
   programs::add_backend_options(command, options->backend);

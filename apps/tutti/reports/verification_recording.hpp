@@ -1,0 +1,15 @@
+#pragma once
+#include <vector>
+
+#include "apps/tutti/formats/recording.hpp"
+#include "apps/tutti/lab/verification.hpp"
+
+namespace tutti::internal {
+
+/// Passes on one run of each batch, predicted beside measured, one after the other: the run whose length is nearest to
+/// the median. Each batch is a task with one job, whose deadline is the latest finish of its plan.
+/// @param results  [batches]
+void record_verification(const Topology& machine, const std::vector<VerifiedBatch>& batches,
+                         const std::vector<Verification>& results, RecordingSink& sink);
+
+}  // namespace tutti::internal
