@@ -138,21 +138,27 @@ class Reader {
 void add_backend_options(CommandLine& command, BackendWords& words) {
   command
       .add("--backend", &words.backend, "sim: a simulated machine that moves real bytes; cuda: the GPUs of this host")
+      .words({"sim", "cuda"})
       .shows_default();
-  command.add("--clock", &words.clock,
-              "virtual: as fast as possible, the default of sim; real: in real time, the default of cuda");
+  command
+      .add("--clock", &words.clock,
+           "virtual: as fast as possible, the default of sim; real: in real time, the default of cuda")
+      .words({"virtual", "real"});
   command
       .add("--bind", &words.bind,
            "GPU=BUSID: the GPU of the host, by bus id or UUID, that a GPU of the machine is; may be repeated")
       .one_at_a_time();
-  command.add("--gate", &words.gate,
-              "what holds streams on GPUs until their planned instants, in place of the machine's: polling_kernel, "
-              "memory_wait, host_timed or device_timer");
+  command
+      .add("--gate", &words.gate,
+           "what holds streams on GPUs until their planned instants, in place of the machine's: polling_kernel, "
+           "memory_wait, host_timed or device_timer")
+      .words({"polling_kernel", "memory_wait", "host_timed", "device_timer"});
   command
       .add("--wait", &words.waiting,
            "how the host waits for GPUs and for the clock: spin (quickest, keeps cores busy), yield, or block (sleeps: "
            "later "
            "by tens of microseconds; calibrate with the same)")
+      .words({"spin", "yield", "block"})
       .shows_default();
   command.add("--watchdog", &words.watchdog,
               "give up a run that does not end after so many times its plan and a time beyond, like 5x+100ms "

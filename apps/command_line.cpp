@@ -1,6 +1,8 @@
 #include "apps/command_line.hpp"
 
 #include <algorithm>
+#include <map>
+#include <span>
 #include <stdexcept>
 #include <string_view>
 #include <type_traits>
@@ -9,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "apps/exit_code.hpp"
+#include "apps/terminal.hpp"
 #include "model/base/suggestion.hpp"
 
 namespace tutti::programs {
@@ -23,16 +26,97 @@ struct Inside<std::optional<T>> {
   using type = T;
 };
 
-/// The error for a first argument that is no command, with "did you mean"; empty for a command or an option.
-std::string unknown_command(const CLI::App& app, std::string_view word) {
+/// The deepest command that the words of a command line name, and what is left of them.
+struct Deepest {
+  const CLI::App* app;
+  std::string path;  ///< the names of the commands on the way
+  std::span<const char* const> rest;
+};
+
+std::vector<const CLI::App*> commands_of(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App* command) { return !command->get_name().empty(); });
+}
+
+/// What stands behind the common options that a command may follow.
+std::span<const char* const> behind_options(std::span<const char* const> words) {
+  while (!words.empty() && words.front()[0] == '-')
+    words = words.subspan(std::min<std::size_t>(words.size(), std::string_view(words.front()) == "--color" ? 2 : 1));
+  return words;
+}
+
+Deepest deepest_command(const CLI::App& app, const std::string& name, std::span<const char* const> words) {
+  Deepest at{&app, name, words};
+  for (bool deeper = true; deeper;) {
+    deeper = false;
+    const auto behind = behind_options(at.rest);
+    for (const CLI::App* command : commands_of(*at.app)) {
+      if (behind.empty() || command->get_name() != behind.front()) continue;
+      at = {command, at.path + ' ' + command->get_name(), behind.subspan(1)};
+      deeper = true;
+      break;
+    }
+  }
+  return at;
+}
+
+/// "did you mean", as a sentence of its own.
+std::string nearest(std::string_view word, const std::vector<std::string>& known) {
+  return internal::suggestion(word, std::vector<std::string_view>(known.begin(), known.end()));
+}
+
+/// The error for a first word that is no command, with "did you mean"; empty for a command, an option, and where there
+/// are no commands.
+std::string unknown_command(const Deepest& at) {
   std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
-    names.push_back(command->get_name());
-  const std::vector<std::string_view> known(names.begin(), names.end());
-  if (names.empty() || word.empty() || word.front() == '-' ||
-      std::find(known.begin(), known.end(), word) != known.end())
-    return "";
-  return fmt::format("there is no command '{}';{}", word, internal::suggestion(word, known));
+  for (const CLI::App* command : commands_of(*at.app)) names.push_back(command->get_name());
+  const auto behind = behind_options(at.rest);
+  if (names.empty() || behind.empty()) return "";
+  const std::string_view word = behind.front();
+  return fmt::format("there is no command '{}';{}", word, nearest(word, names));
+}
+
+std::vector<std::string> names_of(const CLI::Option& option) {
+  std::vector<std::string> names;
+  for (const std::string& name : option.get_snames()) names.push_back('-' + name);
+  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+/// The error for a word that looks like an option and is none of the command's; empty where there is no such word.
+std::string unknown_option(const Deepest& at) {
+  std::vector<std::string> known;
+  for (const CLI::App* app : {at.app, at.app->get_parent()}) {
+    if (app == nullptr || (app != at.app && !at.app->get_fallthrough())) continue;
+    for (const CLI::Option* option : app->get_options())
+      for (std::string& name : names_of(*option)) known.push_back(std::move(name));
+  }
+  for (const std::string_view word : at.rest) {
+    if (word == "--") break;
+    const std::string_view name = word.substr(0, word.find('='));
+    const bool is_number = name.find_first_of("0123456789.") == 1;
+    if (name.size() < 2 || name.front() != '-' || is_number || std::ranges::count(known, name) > 0) continue;
+    if (name[1] != '-' && std::ranges::count(known, name.substr(0, 2)) > 0) continue;  // -vv
+    return fmt::format("there is no option '{}';{}", name, nearest(name, known));
+  }
+  return "";
+}
+
+const char* const kCommonOptions = "Common options";
+
+void add_terminal_options(CLI::App& app, TerminalOptions& options) {
+  app.add_flag("-q,--quiet", options.quiet, "no notes and no progress on standard error: errors and results alone")
+      ->group(kCommonOptions);
+  app.add_option("--color", options.color, "auto (the default: on a terminal, unless NO_COLOR is set), always or never")
+      ->check([](const std::string& text) {
+        const std::vector<std::string_view> words{"auto", "always", "never"};
+        if (std::ranges::count(words, text) > 0) return std::string();
+        return fmt::format("there is no '{}';{} give auto, always or never", text, internal::suggestion(text, words));
+      })
+      ->group(kCommonOptions);
+  app.add_flag("-v,--verbose", options.verbose, "logs on standard error: which files, which backend, how long")
+      ->group(kCommonOptions);
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    add_terminal_options(*command, options);
 }
 
 }  // namespace
@@ -113,16 +197,32 @@ Option& Option::describe(const std::string& text) {
   return *this;
 }
 
+Option& Option::words(std::vector<std::string> all) {
+  values_->words = std::move(all);
+  return *this;
+}
+
+Option& Option::file(std::function<std::string(const std::string&)> fault) {
+  option_->type_name("FILE");
+  values_->is_file = true;
+  values_->fault = std::move(fault);
+  return *this;
+}
+
 // ---- command lines
 
 struct CommandLine::Program {
+  Program(const std::string& name_of_it, const std::string& text) : name(name_of_it), app(text) {}
+
   std::string name;
   CLI::App app;
+  std::map<const CLI::Option*, Option::Values> values;
+  TerminalOptions terminal;
   std::function<int()> chosen;
 };
 
 CommandLine::CommandLine(const std::string& name, const std::string& description)
-    : program_(new Program{name, CLI::App(description), {}}), app_(&program_->app) {
+    : program_(std::make_shared<Program>(name, description)), app_(&program_->app) {
   app_->set_version_flag("--version", name + " " TUTTI_VERSION);
 }
 
@@ -139,15 +239,20 @@ void CommandLine::takes_options_of_program() { app_->fallthrough(); }
 Option CommandLine::add(const std::string& name, OptionValue value, const std::string& description) {
   return std::visit(
       [&](auto* to) {
+        CLI::Option* option = nullptr;
         if constexpr (std::is_same_v<decltype(to), bool*>)
-          return Option(app_->add_flag(name, *to, description), value);
+          option = app_->add_flag(name, *to, description);
         else
-          return Option(app_->add_option(name, *to, description), value);
+          option = app_->add_option(name, *to, description);
+        return Option(option, value, &program_->values[option]);
       },
       value);
 }
 
-Option CommandLine::option(const std::string& name) { return {app_->get_option(name), {}}; }
+Option CommandLine::option(const std::string& name) {
+  CLI::Option* option = app_->get_option(name);
+  return {option, {}, &program_->values[option]};
+}
 
 void CommandLine::group(const std::string& title) { app_->option_defaults()->group(title); }
 
@@ -158,7 +263,56 @@ void CommandLine::runs(std::function<int()> command) {
   });
 }
 
+CommandDescription CommandLine::describe(const CLI::App& app) const {
+  CommandDescription command{app.get_name(), app.get_description(), app.get_footer(), {}, {}};
+  for (const CLI::Option* option : app.get_options()) {
+    OptionDescription described;
+    described.positional = option->get_positional();
+    described.names = described.positional ? std::vector{option->get_name(true)} : names_of(*option);
+    described.text = option->get_description();
+    described.default_text = option->get_default_str();
+    described.group = option->get_group();
+    described.takes_value = option->get_type_size() != 0;
+    described.may_be_repeated = option->get_items_expected_max() > 1 || option->get_name() == "--verbose";
+    described.required = option->get_required();
+    if (const auto values = program_->values.find(option); values != program_->values.end()) {
+      described.words = values->second.words;
+      described.is_file = values->second.is_file;
+    }
+    if (option->get_name() == "--color") described.words = {"auto", "always", "never"};
+    command.options.push_back(std::move(described));
+  }
+  for (const CLI::App* below : commands_of(app)) command.commands.push_back(describe(*below));
+  return command;
+}
+
+CommandDescription CommandLine::description() const {
+  CommandDescription all = describe(*app_);
+  all.name = program_->name;
+  return all;
+}
+
+int CommandLine::refuse(const std::string& reason, int argc, const char* const* argv) const {
+  const Deepest at = deepest_command(*app_, program_->name, {argv + 1, argv + std::max(argc, 1)});
+  std::string wrong_word = unknown_option(at);
+  if (wrong_word.empty()) wrong_word = unknown_command(at);
+  print_error(fmt::format("{} '{} --help' tells how it goes", wrong_word.empty() ? reason + ';' : wrong_word, at.path));
+  return kUsage;
+}
+
+std::string CommandLine::fault_of_files() const {
+  for (const auto& [option, values] : program_->values) {
+    if (!values.is_file) continue;
+    for (const std::string& file : option->results()) {
+      log("{} is '{}'", option->get_name(), file);
+      if (std::string fault = values.fault ? values.fault(file) : ""; !fault.empty()) return fault;
+    }
+  }
+  return "";
+}
+
 int CommandLine::run(int argc, const char* const* argv) {
+  add_terminal_options(*app_, program_->terminal);
   try {
     app_->parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {
@@ -168,12 +322,19 @@ int CommandLine::run(int argc, const char* const* argv) {
   } catch (const CLI::CallForVersion& version) {
     return app_->exit(version);
   } catch (const CLI::ParseError& error) {
-    const std::string wrong_word = unknown_command(*app_, argc > 1 ? argv[1] : "");
-    fmt::print(stderr, "{} '{} --help' tells how it goes\n",
-               wrong_word.empty() ? fmt::format("{};", error.what()) : wrong_word, program_->name);
+    set_up_terminal(program_->terminal);
+    const std::vector<std::string> too_many = app_->remaining(true);
+    return refuse(too_many.empty() ? error.what() : fmt::format("'{}' is one argument too many", too_many.back()), argc,
+                  argv);
+  }
+  set_up_terminal(program_->terminal);
+  if (const std::string fault = fault_of_files(); !fault.empty()) {
+    print_error(fault);
     return kUsage;
   }
-  return program_->chosen ? program_->chosen() : kOk;
+  const int exit_code = program_->chosen ? program_->chosen() : kOk;
+  log("exit code {}", exit_code);
+  return exit_code;
 }
 
 }  // namespace tutti::programs

@@ -7,6 +7,8 @@
 #include <variant>
 #include <vector>
 
+#include "apps/command_tree.hpp"
+
 namespace CLI {
 class App;
 class Option;
@@ -39,13 +41,26 @@ class Option {
   /// Only for texts: the option may stand without a value, which is the empty text then.
   Option& value_may_be_left_out();
   Option& describe(const std::string& text);
+  /// The values that shells complete and the manual lists; the command checks them.
+  Option& words(std::vector<std::string> all);
+  /// The value names a file, or several.
+  /// @param fault  what is wrong with the file of this name, before the command runs; empty where nothing is, or where
+  ///               its reader says it better
+  Option& file(std::function<std::string(const std::string&)> fault = {});
 
  private:
   friend class CommandLine;
-  Option(CLI::Option* option, OptionValue value) : option_(option), value_(value) {}
+  /// What CLI11 does not keep of an option.
+  struct Values {
+    std::vector<std::string> words;
+    bool is_file = false;
+    std::function<std::string(const std::string&)> fault;
+  };
+  Option(CLI::Option* option, OptionValue value, Values* values) : option_(option), value_(value), values_(values) {}
 
   CLI::Option* option_;
   OptionValue value_;
+  Values* values_;  ///< of the program, which outlives this
 };
 
 /// The command line of a program, or of one of its commands. CLI11 is included by one source alone: its headers would
@@ -73,12 +88,20 @@ class CommandLine {
   /// @param command  returns the exit code of the program
   void runs(std::function<int()> command);
 
-  /// Reads the command line and runs the command. Call it on the program's command line.
-  /// @return the exit code; `kUsage` after an error message, which suggests a command for a misspelt one
+  /// All commands with their options. Call it on the program's command line.
+  [[nodiscard]] CommandDescription description() const;
+  /// Reads the command line and runs the command. Call it on the program's command line, once. Every command has
+  /// --quiet, --color and --verbose (`TerminalOptions`), too.
+  /// @return the exit code; `kUsage` after an error message, which suggests a command or an option for a misspelt one
   int run(int argc, const char* const* argv);
 
  private:
   struct Program;
+  [[nodiscard]] CommandDescription describe(const CLI::App& app) const;
+  /// The exit code after a mistake in the words of the command line.
+  int refuse(const std::string& reason, int argc, const char* const* argv) const;
+  /// What is wrong with a file that the chosen command is given; empty where nothing is.
+  [[nodiscard]] std::string fault_of_files() const;
   CommandLine(std::shared_ptr<Program> program, CLI::App* app) : program_(std::move(program)), app_(app) {}
 
   std::shared_ptr<Program> program_;

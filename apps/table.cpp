@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "apps/terminal.hpp"
+
 namespace tutti::programs {
 
 std::string Table::text() const {
@@ -19,7 +21,7 @@ std::string Table::text() const {
       line += left ? fmt::format("{:<{}}", row[c], widths[c]) : fmt::format("{:>{}}", row[c], widths[c]);
     }
     line.erase(line.find_last_not_of(' ') + 1);
-    text += line + '\n';
+    text += (&row == &rows_.front() ? bold(line) : line) + '\n';
   }
   return text;
 }

@@ -11,6 +11,7 @@
 #include "apps/main_program.hpp"
 #include "apps/output_file.hpp"
 #include "apps/seed.hpp"
+#include "apps/terminal.hpp"
 #include "apps/wafer_inspection/camera.hpp"
 #include "apps/wafer_inspection/errors.hpp"
 #include "apps/wafer_inspection/inspection_program.hpp"
@@ -214,17 +215,19 @@ Expected<tutti::RunRecord> run_tasks(const tutti::TaskSet& tasks, const tutti::V
 /// The exit code of a run with a camera: frames that nothing inspected in time are trouble of the host.
 int camera_exit_code(const Camera& camera, const tutti::TriggerCounts& triggers, int exit_code) {
   if (camera.is_lost()) {
-    fmt::print(stderr, "camera {}: the connection is lost; look at its power, its cable and the network\n",
-               camera.name());
+    tutti::programs::print_error(
+        fmt::format("camera {}: the connection is lost; look at its power, its cable and the network", camera.name()));
     return kMachineError;
   }
   if (const FrameCounts frames = camera.counts(); frames.lost() > 0) {
-    fmt::print(stderr, "camera {}: {} frames were lost, and are not inspected\n", camera.name(), frames.lost());
+    tutti::programs::print_error(
+        fmt::format("camera {}: {} frames were lost, and are not inspected", camera.name(), frames.lost()));
     if (exit_code == kOk) exit_code = kMachineError;
   }
   if (triggers.dropped > 0) {  // by the run, though the queue let them pass: the host stood for half a period
-    fmt::print(stderr, "camera {}: {} frames released no job, and later jobs inspected the frame before theirs\n",
-               camera.name(), triggers.dropped);
+    tutti::programs::print_error(
+        fmt::format("camera {}: {} frames released no job, and later jobs inspected the frame before theirs",
+                    camera.name(), triggers.dropped));
     if (exit_code == kOk) exit_code = kMachineError;
   }
   return exit_code;
@@ -253,7 +256,8 @@ int run_station(const Options& options, const tutti::BackendOptions& backend, co
   print_remarks(*record, exit_code);
   if (camera != nullptr) exit_code = camera_exit_code(*camera, report.camera->triggers, exit_code);
   if (const auto left = std::ranges::count(program.results(), false, &InspectedPicture::inspected); left > 0)
-    fmt::print(stderr, "{} of {} pictures were not inspected; --jobs {} takes each once\n", left, pictures, pictures);
+    tutti::programs::print_error(
+        fmt::format("{} of {} pictures were not inspected; --jobs {} takes each once", left, pictures, pictures));
   if (!written) return report_error(written.error());
   const InspectionTally& tally = program.tally();
   const bool all_found = tally.found == tally.planted && tally.false_alarms == 0;
@@ -270,9 +274,10 @@ Expected<tutti::Bytes> size_for_tasks(const Options& options, const ImageSet& im
 }
 
 void print_refusal(const Options& options, tutti::Bytes image, const tutti::Verdict& verdict) {
-  fmt::print(stderr, "the deadlines cannot be guaranteed; 'tutti check {} --set image={}B{}' tells more\n",
-             options.tasks(), image.count, options.machine ? " --machine " + *options.machine : "");
-  for (const std::string& reason : verdict.reasons) fmt::print(stderr, "  {}\n", reason);
+  tutti::programs::print_error(
+      fmt::format("the deadlines cannot be guaranteed; 'tutti check {} --set image={}B{}' tells more", options.tasks(),
+                  image.count, options.machine ? " --machine " + *options.machine : ""));
+  for (const std::string& reason : verdict.reasons) tutti::programs::print_error(fmt::format("  {}", reason));
 }
 
 /// The threshold that was asked for, or that of these pictures.

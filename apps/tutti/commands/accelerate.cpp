@@ -113,11 +113,11 @@ int accelerate(const AccelerateOptions& options) {
   const auto measured = in_own_process<PageableMeasurement>([&]() -> std::optional<PageableMeasurement> {
     const auto cuda = open_cuda_library();
     const auto found = cuda ? (*cuda)->measure_pageable(options.gpu) : tl::unexpected(cuda.error());
-    if (!found) fmt::print(stderr, "tutti accelerate: {}; copies go on as they are\n", found.error().text());
+    if (!found) programs::print_note(found.error().text() + "; copies go on as they are");
     return found ? std::optional(*found) : std::nullopt;
   });
   if (measured) {
-    fmt::print(stderr, "{}", measurement_text(*measured));
+    programs::print_remark(measurement_text(*measured));
     set_environment(*measured);
   } else {
     set("TUTTI_COPY", "off");
@@ -130,7 +130,7 @@ int accelerate(const AccelerateOptions& options) {
       others == nullptr || *others == '\0' ? library->string() : fmt::format("{}:{}", library->string(), others));
   const auto code = run_program(options.program);
   if (!code) return report_error(code.error());
-  if (measured) fmt::print(stderr, "{}", copies_text(report.path()));
+  if (measured) programs::print_remark(copies_text(report.path()));
   return *code;
 }
 

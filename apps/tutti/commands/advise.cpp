@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "apps/tutti/commands/command.hpp"
+#include "apps/tutti/commands/file_kind.hpp"
 #include "apps/tutti/reports/advice_report.hpp"
 #include "model/control/exchange_yaml.hpp"
 
@@ -35,7 +36,7 @@ void add_advise(programs::CommandLine& program) {
       "others.\n"
       "Example:\n  tutti advise configs/control/halo-2d.yaml");
   auto options = std::make_shared<AdviseCommand>();
-  command.add("file", &options->path, "exchange file").required();
+  reads(command.add("file", &options->path, "exchange file"), {FileKind::Exchange}).required();
   command.add("--json", &options->json, "print one JSON object");
   command.runs([options] { return advise_on(*options); });
 }

@@ -14,7 +14,9 @@
 
 #include "apps/interrupt.hpp"
 #include "apps/tutti/commands/command.hpp"
+#include "apps/tutti/commands/file_kind.hpp"
 #include "apps/tutti/commands/rig.hpp"
+#include "apps/tutti/reports/report.hpp"
 #include "model/machine/ports.hpp"
 #include "model/sharing/compile_machine.hpp"
 #include "runtime/core/baselines.hpp"
@@ -34,6 +36,7 @@ struct CopiesOptions {
   std::string time = "10s";
   std::string rate;
   std::vector<std::string> flows;
+  bool json = false;
 };
 
 using Steady = std::chrono::steady_clock;
@@ -152,8 +155,17 @@ int bench_copies(const CopiesOptions& options) {
     if (!flow) return report_error(flow.error());
     bytes += *flow;
   }
-  fmt::print("copies of {} in {} flow{}: {:.2f} GB/s together\n", to_string(*size), flows->size(),
-             flows->size() == 1 ? "" : "s", static_cast<double>(bytes) / passed.count() / 1e9);
+  const double together = static_cast<double>(bytes) / passed.count() / 1e9;
+  if (options.json)
+    fmt::print("{}\n", Json{{"schema_version", 1},
+                            {"machine", machine->name()},
+                            {"bytes_each", size->count},
+                            {"flows", flows->size()},
+                            {"together_gbps", together}}
+                           .dump(2));
+  else
+    fmt::print("copies of {} in {} flow{}: {:.2f} GB/s together\n", to_string(*size), flows->size(),
+               flows->size() == 1 ? "" : "s", together);
   return interrupted ? kInterrupted : kOk;
 }
 
@@ -170,13 +182,14 @@ void add_bench_copies(programs::CommandLine& bench) {
       "  tutti bench copies --machine machine.yaml --for 30s\n"
       "  tutti bench copies --machine machine.yaml --flow 'mem0->gpu1' --flow 'mem0->mem0' --rate 5GB/s --size 4MiB");
   auto options = std::make_shared<CopiesOptions>();
-  command.add("--machine", &options->machine, "machine file").required();
+  reads(command.add("--machine", &options->machine, "machine file"), {FileKind::Machine}).required();
   command.add("--size", &options->size, "of each copy").shows_default();
   command.add("--for", &options->time, "how long").shows_default();
   command.add("--flow", &options->flows,
               "'FROM->TO', a memory and a GPU, or a memory and a memory, which the host copies; again for more; left "
               "out: up to and down from every GPU");
   command.add("--rate", &options->rate, "of each flow; left out: as fast as it goes");
+  command.add("--json", &options->json, "print one JSON object");
   programs::add_backend_options(command, options->backend);
   command.runs([options] { return bench_copies(*options); });
 }

@@ -8,6 +8,7 @@
 
 #include "apps/table.hpp"
 #include "apps/tutti/commands/command.hpp"
+#include "apps/tutti/commands/file_kind.hpp"
 #include "apps/tutti/commands/rig.hpp"
 #include "apps/tutti/lab/measuring.hpp"
 #include "apps/tutti/reports/report.hpp"
@@ -338,7 +339,7 @@ void add_bench_machine(programs::CommandLine& bench) {
       bench.command("machine", "how exactly streams start, how soon batches follow each other, how fast copies are");
   command.footer("Example:\n  tutti bench machine --machine machine.yaml");
   auto options = std::make_shared<BenchOptions>();
-  command.add("--machine", &options->machine, "machine file").required();
+  reads(command.add("--machine", &options->machine, "machine file"), {FileKind::Machine}).required();
   command.add("--runs", &options->runs, "of what takes microseconds").between(1, 1000000).shows_default();
   command.add("--copies", &options->copies, "of each size, interleaved with what it is compared with")
       .between(1, 100000)

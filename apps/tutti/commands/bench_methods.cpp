@@ -6,6 +6,7 @@
 
 #include "apps/seed.hpp"
 #include "apps/tutti/commands/command.hpp"
+#include "apps/tutti/commands/file_kind.hpp"
 #include "apps/tutti/commands/kernels.hpp"
 #include "apps/tutti/reports/methods_report.hpp"
 #include "model/sharing/compile_machine.hpp"
@@ -120,9 +121,9 @@ int bench_methods(const MethodsCommand& command) {
   } else {
     fmt::print("{}", methods_text(*record));
   }
-  for (const std::string& note : record->notes) fmt::print(stderr, "note: {}\n", note);
+  for (const std::string& note : record->notes) programs::print_note(note);
   if (record->holds()) return kOk;
-  fmt::print(stderr, "{}; --tolerance is {} %\n", worst_text(*record), command.tolerance);
+  programs::print_error(fmt::format("{}; --tolerance is {} %", worst_text(*record), command.tolerance));
   return kRefused;
 }
 
@@ -140,7 +141,7 @@ void add_bench_methods(programs::CommandLine& bench) {
       "invalid\ninput, 3 machine or driver trouble.\n"
       "Example:\n  tutti bench methods --machine machine.yaml --json");
   auto options = std::make_shared<MethodsCommand>();
-  command.add("--machine", &options->machine, "machine file").required();
+  reads(command.add("--machine", &options->machine, "machine file"), {FileKind::Machine}).required();
   command.add("--repeats", &options->repeats, "runs of every method on every workload")
       .between(1, 10000)
       .shows_default();

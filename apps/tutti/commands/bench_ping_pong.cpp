@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "apps/tutti/commands/command.hpp"
+#include "apps/tutti/commands/file_kind.hpp"
 #include "apps/tutti/commands/host_line.hpp"
 #include "apps/tutti/commands/rig.hpp"
 #include "apps/tutti/reports/ping_pong_report.hpp"
@@ -111,7 +112,7 @@ void add_bench_ping_pong(programs::CommandLine& bench) {
       "Examples:\n  tutti bench pingpong --machine machine.yaml\n"
       "  tutti bench pingpong --machine machine.yaml --gpu gpu0 gpu2 --to 4KiB --json");
   auto options = std::make_shared<PingPongCommand>();
-  command.add("--machine", &options->machine, "machine file").required();
+  reads(command.add("--machine", &options->machine, "machine file"), {FileKind::Machine}).required();
   command.add("--gpu", &options->gpus,
               "GPUs of the two ranks, or one for both; left out: the first two of the machine, or its only one");
   command.add("--from", &options->from, "smallest message; the next ones are each four times as large").shows_default();

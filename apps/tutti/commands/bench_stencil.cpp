@@ -10,6 +10,7 @@
 
 #include "apps/output_file.hpp"
 #include "apps/tutti/commands/command.hpp"
+#include "apps/tutti/commands/file_kind.hpp"
 #include "apps/tutti/commands/rig.hpp"
 #include "apps/tutti/commands/stencil_cases.hpp"
 #include "apps/tutti/reports/stencil_report.hpp"
@@ -92,7 +93,7 @@ void add_bench_stencil(programs::CommandLine& bench) {
       "Examples:\n  tutti bench stencil --machine machine.yaml\n"
       "  tutti bench stencil --machine machine.yaml --boxes 64 --squares none --gpus 2 --exchange halo.yaml");
   auto options = std::make_shared<StencilCommand>();
-  command.add("--machine", &options->machine, "machine file").required();
+  reads(command.add("--machine", &options->machine, "machine file"), {FileKind::Machine}).required();
   command.add("--boxes", &options->words.boxes, "edges of the cube of each GPU, in points, or none")
       .shows_default("16 32 64 128 256");
   command.add("--squares", &options->words.squares, "edges of the square of each GPU, in points, or none")
@@ -100,7 +101,7 @@ void add_bench_stencil(programs::CommandLine& bench) {
   command.add("--gpus", &options->words.gpus, "numbers of GPUs; left out: 1, 2 and 4, as far as the machine has them");
   command.add("--iterations", &options->iterations, "of a run").between(1, 1'000'000).shows_default();
   command.add("--samples", &options->samples, "runs of each mode").between(1, 100'000).shows_default();
-  command.add("--exchange", &options->exchange, "file for the exchange of the one case, for 'advise'");
+  command.add("--exchange", &options->exchange, "file for the exchange of the one case, for 'advise'").file();
   command.add("--json", &options->json, "print one JSON object");
   programs::add_backend_options(command, options->backend);
   command.runs([options] { return bench_stencil(*options); });

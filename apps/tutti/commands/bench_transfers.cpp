@@ -12,6 +12,7 @@
 #include "apps/interrupt.hpp"
 #include "apps/output_file.hpp"
 #include "apps/tutti/commands/command.hpp"
+#include "apps/tutti/commands/file_kind.hpp"
 #include "apps/tutti/commands/host_line.hpp"
 #include "apps/tutti/commands/rig.hpp"
 #include "apps/tutti/lab/transfer_bench.hpp"
@@ -244,7 +245,7 @@ int bench_transfers(const TransfersCommand& command) {
     if (const auto written = programs::write_file(command.svg, transfers_svg(*record)); !written)
       return report_error(written.error());
   fmt::print("{}", command.json ? transfers_json(*record).dump(2) + "\n" : transfers_text(*record));
-  for (const std::string& note : record->notes) fmt::print(stderr, "note: {}\n", note);
+  for (const std::string& note : record->notes) programs::print_note(note);
   return kOk;
 }
 
@@ -267,7 +268,7 @@ void add_bench_transfers(programs::CommandLine& bench) {
       "Examples:\n  tutti bench transfers --machine machine.yaml --svg transfers.svg\n"
       "  tutti bench transfers --machine machine.yaml --backend sim --clock real --to 64KiB --load cpu --only copies");
   auto options = std::make_shared<TransfersCommand>();
-  command.add("--machine", &options->machine, "machine file").required();
+  reads(command.add("--machine", &options->machine, "machine file"), {FileKind::Machine}).required();
   command.add("--from", &options->from, "smallest copy; each further one is twice as large").shows_default();
   command.add("--to", &options->to, "largest copy").shows_default();
   command.add("--samples", &options->samples, "of a copy that takes microseconds").between(1, 1000000).shows_default();
@@ -280,7 +281,7 @@ void add_bench_transfers(programs::CommandLine& bench) {
       .add("--only", &options->only,
            "a part: copies, pairs (two at once) or bus (rates of all GPUs and memories); may be repeated")
       .one_at_a_time();
-  command.add("--svg", &options->svg, "picture to write: average and worst time over size");
+  command.add("--svg", &options->svg, "picture to write: average and worst time over size").file();
   command.add("--json", &options->json, "print one JSON object");
   programs::add_backend_options(command, options->backend);
   command.runs([options] { return bench_transfers(*options); });

@@ -11,6 +11,7 @@
 #include "apps/interrupt.hpp"
 #include "apps/table.hpp"
 #include "apps/tutti/commands/command.hpp"
+#include "apps/tutti/commands/file_kind.hpp"
 #include "apps/tutti/commands/rig.hpp"
 #include "apps/tutti/lab/samples.hpp"
 #include "apps/tutti/lab/wait_reactions.hpp"
@@ -162,7 +163,7 @@ void add_bench_wait(programs::CommandLine& bench) {
       "waits.\n\n"
       "Example:\n  tutti bench wait --machine machine.yaml");
   auto options = std::make_shared<WaitCommand>();
-  command.add("--machine", &options->machine, "machine file").required();
+  reads(command.add("--machine", &options->machine, "machine file"), {FileKind::Machine}).required();
   command.add("--gpu", &options->gpu, "whose streams wait; left out: the first one of the machine");
   command.add("--most", &options->most, "longest sleep").shows_default();
   command.add("--step", &options->step, "distance of two sleeps").shows_default();

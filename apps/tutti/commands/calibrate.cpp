@@ -7,6 +7,7 @@
 #include "apps/table.hpp"
 #include "apps/tutti/commands/calibrate_live.hpp"
 #include "apps/tutti/commands/command.hpp"
+#include "apps/tutti/commands/file_kind.hpp"
 #include "apps/tutti/formats/measured_json.hpp"
 #include "apps/tutti/reports/costs_report.hpp"
 #include "apps/tutti/reports/report.hpp"
@@ -322,14 +323,18 @@ void add_calibrate(programs::CommandLine& program) {
       "  tutti calibrate --check measured.json --machine machine.yaml     # does an earlier calibration still hold?\n"
       "  tutti calibrate --plan machine.yaml                              # for other tools: what is worth measuring");
   auto options = std::make_shared<CalibrateOptions>();
-  command.add("--machine", &options->machine,
-              "machine file: its GPUs, on this host, are measured, unless --from, --check or --plan is given; "
-              "with --from: what is known of the machine; with --check: the calibrated machine");
-  command.add("--out", &options->out, "machine file to write, with the bandwidths that were found");
-  command.add("--from", &options->from,
-              "measured rates, JSON, of --measured or of another tool: fit a machine to them, measure nothing");
-  command.add("--check", &options->check, "measured rates, JSON: does the calibration of --machine still hold?");
-  command.add("--plan", &options->plan, "machine file: list the combinations of copies that are worth measuring");
+  reads(command.add("--machine", &options->machine,
+                    "machine file: its GPUs, on this host, are measured, unless --from, --check or --plan is given; "
+                    "with --from: what is known of the machine; with --check: the calibrated machine"),
+        {FileKind::Machine});
+  command.add("--out", &options->out, "machine file to write, with the bandwidths that were found").file();
+  reads(command.add("--from", &options->from,
+                    "measured rates, JSON, of --measured or of another tool: fit a machine to them, measure nothing"),
+        {FileKind::Measurements});
+  reads(command.add("--check", &options->check, "measured rates, JSON: does the calibration of --machine still hold?"),
+        {FileKind::Measurements});
+  reads(command.add("--plan", &options->plan, "machine file: list the combinations of copies that are worth measuring"),
+        {FileKind::Machine});
   command.add("--json", &options->json, "print one JSON object");
   command.group("Options of measuring");
   add_live_options(command, options->live);

@@ -12,6 +12,7 @@
 #include "apps/interrupt.hpp"
 #include "apps/output_file.hpp"
 #include "apps/table.hpp"
+#include "apps/terminal.hpp"
 #include "apps/tutti/commands/rig.hpp"
 #include "apps/tutti/formats/measured_json.hpp"
 #include "apps/tutti/lab/measuring.hpp"
@@ -44,7 +45,7 @@ constexpr Bytes kLeastCopy{4096};
 constexpr Bytes kEngineCopy{64LL << 20};
 constexpr std::int64_t kLargestInCopies = 4;  // transfers of the random batches
 
-void say(const std::string& sentence) { fmt::print(stderr, "{}\n", sentence); }
+void say(const std::string& sentence) { programs::print_remark(sentence); }
 
 const Planner& all_at_once() { return *find_planner("all_at_once"); }
 
@@ -82,7 +83,7 @@ Expected<GateKind> find_best_gate(const Topology& machine, programs::BackendWord
   }
   if (!best) return tl::unexpected(refused.back().second);
   for (const auto& [kind, error] : refused) say(fmt::format("{}: {}", to_string(kind), error.message));
-  fmt::print(stderr, "{}best: {}\n", table.text(), to_string(best->second));
+  say(fmt::format("{}best: {}", table.text(), to_string(best->second)));
   return best->second;
 }
 
@@ -310,8 +311,9 @@ void add_live_options(programs::CommandLine& command, LiveOptions& options) {
       .add("--copy", &options.copy,
            "size of the copies that keep a stream active; the largest transfers of the batches are 4 of them")
       .shows_default();
-  command.add("--measured", &options.measured,
-              "file for the measurements themselves, JSON, as --from and --check take it");
+  command
+      .add("--measured", &options.measured, "file for the measurements themselves, JSON, as --from and --check take it")
+      .file();
 }
 
 Expected<LiveMeasurements> measure_live(const Topology& known, const LiveOptions& options) {

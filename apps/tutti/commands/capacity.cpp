@@ -6,6 +6,7 @@
 
 #include "apps/output_file.hpp"
 #include "apps/tutti/commands/command.hpp"
+#include "apps/tutti/commands/file_kind.hpp"
 #include "apps/tutti/reports/capacity_report.hpp"
 #include "model/base/document.hpp"
 #include "model/base/suggestion.hpp"
@@ -262,16 +263,18 @@ void add_capacity(programs::CommandLine& program) {
       program.command("capacity", "how far a size, period or deadline can go with every deadline guaranteed");
   command.footer("Example:\n  tutti capacity configs/tasks/wafer-inspection.yaml --parameter image --svg image.svg");
   auto options = std::make_shared<CapacityCommand>();
-  options->file.add_file(command, "task set");
+  options->file.add_file(command, "task set", {FileKind::TaskSet});
   options->file.add_task_options(command);
   options->file.add_overlap(command);
-  command.add(
-      "--planner", &options->file.planner,
-      "one planner only; without it each of them, but gate_search only where the set asks for it: it takes long");
+  command
+      .add("--planner", &options->file.planner,
+           "one planner only; without it each of them, but gate_search only where the set asks for it: it takes long")
+      .words(names_of_planners());
   command.add("--parameter", &options->parameter, "the largest size of this parameter of the file");
   command.add("--task", &options->task, "of this task:");
-  command.add("--of", &options->of, "its smallest period or deadline, or its largest wcet");
-  command.add("--svg", &options->svg, "draw utilisation and margin over the values into this file");
+  command.add("--of", &options->of, "its smallest period or deadline, or its largest wcet")
+      .words({"period", "deadline", "wcet"});
+  command.add("--svg", &options->svg, "draw utilisation and margin over the values into this file").file();
   command
       .add("--points", &options->points,
            "of a curve of utilisation and margin in --json, and of the drawing, which has 50 without it")

@@ -9,6 +9,7 @@
 #include "apps/output_file.hpp"
 #include "apps/tutti/commands/check_jobs.hpp"
 #include "apps/tutti/commands/command.hpp"
+#include "apps/tutti/commands/file_kind.hpp"
 #include "apps/tutti/commands/kernels.hpp"
 #include "apps/tutti/reports/remedies_report.hpp"
 #include "apps/tutti/reports/report.hpp"
@@ -27,7 +28,7 @@ void note_unknown_kernels(const TaskSet& set) {
       for (const CommandStream& stream : batch->streams())
         if (stream.kernel && kernels.find(stream.kernel->name) == nullptr) unknown.insert(stream.kernel->name);
   for (const std::string& name : unknown)
-    fmt::print(stderr, "note: 'tutti run' knows no kernel '{}'; it would refuse this set\n", name);
+    programs::print_note(fmt::format("'tutti run' knows no kernel '{}'; it would refuse this set", name));
 }
 
 /// Notes rows of a machine's table that are slower than the guaranteed bandwidths of its file.
@@ -36,7 +37,7 @@ void note_lowered_guarantees(const TaskSet& set) {
   for (const Task& task : set.tasks)
     for (const Batch* batch : batches_of(task))
       for (const Error& note : batch->machine().notes())
-        if (reported.insert(note.text()).second) fmt::print(stderr, "note: {}\n", note.text());
+        if (reported.insert(note.text()).second) programs::print_note(note.text());
 }
 
 /// Notes a machine whose guaranteed set-up costs are all no more than the nominal ones: they were hardly measured, so
@@ -49,10 +50,10 @@ void note_costs_without_guarantee(const TaskSet& set) {
   for (const NamedCost& named : kFurtherCosts) any = any || has_own(setup.*named.cost);
   for (const CopyCost& cost : setup.transfer.classes) any = any || has_own(cost.each) || has_own(cost.first);
   if (any) return;
-  fmt::print(stderr,
-             "note: the 'setup' of machine '{}' has no guaranteed times of its own, so its usual ones count as "
-             "guaranteed; 'tutti calibrate' measures both\n",
-             set.machine->name());
+  programs::print_note(fmt::format(
+      "the 'setup' of machine '{}' has no guaranteed times of its own, so its usual ones count as guaranteed; 'tutti "
+      "calibrate' measures both",
+      set.machine->name()));
 }
 
 struct CheckCommand {
@@ -68,7 +69,7 @@ Expected<void> write_counter_example(const std::string& path, const TaskSet& tas
                                      const std::optional<Scenario>& misses) {
   if (path.empty()) return {};
   if (misses) return programs::write_file(path, to_yaml(*misses, tasks));
-  fmt::print(stderr, "note: there is no run to write to '{}'\n", path);
+  programs::print_note(fmt::format("there is no run to write to '{}'", path));
   return {};
 }
 
@@ -151,13 +152,16 @@ void add_check(programs::CommandLine& program) {
       "Example:\n  tutti check configs/tasks/wafer-inspection.yaml --set image=200MB\n"
       "  tutti tasks expand configs/tasks/periodic-offsets.yaml --out jobs.csv && tutti check --jobs jobs.csv");
   auto options = std::make_shared<CheckCommand>();
-  options->file.add_file(command, "task set");
+  options->file.add_file(command, "task set", {FileKind::TaskSet});
   programs::Option file = command.option("file").required(false);
-  programs::Option jobs = command.add("--jobs", &options->jobs,
-                                      "a job set (CSV of np-schedulability-analysis, in ns) in place of a task set");
+  programs::Option jobs = reads(command.add("--jobs", &options->jobs,
+                                            "a job set (CSV of np-schedulability-analysis, in ns) in place of a task "
+                                            "set"),
+                                {FileKind::JobSet});
   command
       .add("--responses", &options->responses,
            "write the best and worst responses of all jobs to this file (CSV, as np-schedulability-analysis does)")
+      .file()
       .needs(jobs);
   command
       .add("--exact", &options->exact,
@@ -166,8 +170,10 @@ void add_check(programs::CommandLine& program) {
   options->file.add_planner(command);
   options->file.add_task_options(command);
   options->file.add_overlap(command);
-  command.add("--counter-example", &options->counter_example,
-              "write a run that misses a deadline to this file, for 'tutti run --scenario'");
+  command
+      .add("--counter-example", &options->counter_example,
+           "write a run that misses a deadline to this file, for 'tutti run --scenario'")
+      .file();
   jobs.excludes(file);
   for (const char* of_task_sets : {"--machine", "--planner", "--policy", "--overlap", "--set", "--counter-example"})
     jobs.excludes(command.option(of_task_sets));

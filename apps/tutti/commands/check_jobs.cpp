@@ -6,6 +6,7 @@
 
 #include "apps/output_file.hpp"
 #include "apps/table.hpp"
+#include "apps/terminal.hpp"
 #include "apps/tutti/formats/job_csv.hpp"
 #include "apps/tutti/reports/outcome.hpp"
 #include "apps/tutti/reports/report.hpp"
@@ -117,12 +118,12 @@ int check_jobs(const std::string& path, const std::string& responses, bool exact
   };
   const std::string reason = found.late_run.empty() ? found.reason : describe_late_run(found.late_run, name);
   if (!responses.empty() && found.responses.empty())
-    fmt::print(stderr, "note: there are no responses to write to '{}'\n", responses);
+    programs::print_note(fmt::format("there are no responses to write to '{}'", responses));
   if (!responses.empty() && !found.responses.empty())
     if (const auto written = programs::write_file(responses, responses_text(*jobs, found.responses)); !written)
       return report_error(written.error());
   if (!responses.empty() && !found.exact)
-    fmt::print(stderr, "note: the responses in '{}' are bounds; --exact looks at all schedules\n", responses);
+    programs::print_note(fmt::format("the responses in '{}' are bounds; --exact looks at all schedules", responses));
   if (json) {
     fmt::print("{}\n", answer_json(*jobs, found, word(found.answer), reason).dump(2));
   } else {

@@ -2,15 +2,27 @@
 
 #include <fmt/format.h>
 
+#include "apps/tutti/commands/file_kind.hpp"
 #include "model/base/document.hpp"
 #include "model/base/suggestion.hpp"
 
 namespace tutti::internal {
 
-void FileOptions::add_file(programs::CommandLine& command, const std::string& what) {
-  command.add("file", &path, what).required();
-  command.add("--machine", &machine, "machine file to use in place of the one that the file names");
+void FileOptions::add_machine(programs::CommandLine& command) {
+  reads(command.add("--machine", &machine, "machine file to use in place of the one that the file names"),
+        {FileKind::Machine});
+}
+
+void FileOptions::add_file(programs::CommandLine& command, const std::string& what, std::vector<FileKind> kinds) {
+  reads(command.add("file", &path, what), std::move(kinds)).required();
+  add_machine(command);
   command.add("--json", &json, "print one JSON object");
+}
+
+std::vector<std::string> names_of_planners() {
+  std::vector<std::string> names;
+  for (const Planner& row : planners()) names.emplace_back(row.name);
+  return names;
 }
 
 std::string list_of_planners() {
@@ -21,25 +33,31 @@ std::string list_of_planners() {
 
 void FileOptions::add_planner(programs::CommandLine& command) {
   command.add("--planner", &planner, "how the streams of a batch are arranged:" + list_of_planners())
+      .words(names_of_planners())
       .shows_default(std::string(planners().front().name));
 }
 
 void FileOptions::add_task_options(programs::CommandLine& command) {
-  command.add("--policy", &policy, "edf, rm, dm, given or cw_edf, in place of the file's");
+  command.add("--policy", &policy, "edf, rm, dm, given or cw_edf, in place of the file's")
+      .words({"edf", "rm", "dm", "given", "cw_edf"});
   command.add("--set", &parameters, "NAME=SIZE: another value for a parameter of the file").one_at_a_time();
 }
 
 void FileOptions::add_overlap(programs::CommandLine& command) {
-  command.add("--overlap", &overlap,
-              "off: a job has its partition for itself; on: stages of different jobs run side by side where they hold "
-              "different engines, GPUs and cpus; auto: on where off does not suffice; in place of the file's, whose "
-              "default is auto");
+  command
+      .add("--overlap", &overlap,
+           "off: a job has its partition for itself; on: stages of different jobs run side by side where they hold "
+           "different engines, GPUs and cpus; auto: on where off does not suffice; in place of the file's, whose "
+           "default is auto")
+      .words({"off", "on", "auto"});
 }
 
 Expected<const Planner*> FileOptions::chosen_planner(const TaskSet* set) const {
   return given_planner().map([&](const Planner* given) {
-    if (given != nullptr) return given;
-    return set != nullptr && set->planner != nullptr ? set->planner : &planners().front();
+    const Planner* const of_set = set != nullptr ? set->planner : nullptr;
+    const Planner* const chosen = given != nullptr ? given : of_set != nullptr ? of_set : &planners().front();
+    programs::log("planner {}", chosen->name);
+    return chosen;
   });
 }
 
@@ -89,6 +107,7 @@ Expected<tutti::BackendOptions> backend_options(const programs::BackendWords& wo
   tutti::BackendOptions options;
   std::string fault = read_backend_words(words, options);
   if (!fault.empty()) return invalid_input(std::move(fault));
+  programs::log("backend {}, clock {}", words.backend, words.clock_name());
   return options;
 }
 

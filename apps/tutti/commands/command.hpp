@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "apps/backend_words.hpp"
+#include "apps/terminal.hpp"
+#include "apps/tutti/commands/file_kind.hpp"
 #include "apps/tutti/reports/outcome.hpp"
 #include "model/planners/planner.hpp"
 #include "runtime/core/backend_options.hpp"
@@ -48,7 +50,8 @@ struct FileOptions {
   bool json = false;
 
   /// Declares FILE, --machine and --json.
-  void add_file(programs::CommandLine& command, const std::string& what);
+  void add_file(programs::CommandLine& command, const std::string& what, std::vector<FileKind> kinds);
+  void add_machine(programs::CommandLine& command);
   void add_planner(programs::CommandLine& command);
   /// Declares --policy and --set.
   void add_task_options(programs::CommandLine& command);
@@ -71,6 +74,8 @@ struct FileOptions {
 /// @errors InvalidInput: an unknown value, a --bind without '=', options that exclude each other.
 [[nodiscard]] Expected<tutti::BackendOptions> backend_options(const programs::BackendWords& words);
 
+/// The names of all planners.
+[[nodiscard]] std::vector<std::string> names_of_planners();
 /// All planners for --help: a line each.
 [[nodiscard]] std::string list_of_planners();
 /// The planner that a value of --planner names.

@@ -6,6 +6,7 @@
 #include "apps/output_file.hpp"
 #include "apps/table.hpp"
 #include "apps/tutti/commands/command.hpp"
+#include "apps/tutti/commands/file_kind.hpp"
 #include "apps/tutti/reports/report.hpp"
 #include "apps/tutti/reports/timeline_svg.hpp"
 #include "model/base/document.hpp"
@@ -104,11 +105,12 @@ void add_compare(programs::CommandLine& program) {
   programs::CommandLine command = program.command("compare", "a batch or a task set under every planner");
   command.footer("Example:\n  tutti compare configs/batches/inspection-example.yaml");
   auto options = std::make_shared<CompareCommand>();
-  options->file.add_file(command, "batch file or task set");
+  options->file.add_file(command, "batch file or task set", {FileKind::Batch, FileKind::TaskSet});
   options->file.add_task_options(command);
   command.add("--planner", &options->planners, "one of the planners to compare; without it all:" + list_of_planners())
+      .words(names_of_planners())
       .one_at_a_time();
-  command.add("--svg", &options->svg, "draw a batch under all these planners into this file");
+  command.add("--svg", &options->svg, "draw a batch under all these planners into this file").file();
   command.runs([options] { return compare(*options); });
 }
 

@@ -7,6 +7,7 @@
 
 #include "apps/interrupt.hpp"
 #include "apps/tutti/commands/command.hpp"
+#include "apps/tutti/commands/file_kind.hpp"
 #include "apps/tutti/commands/self_test.hpp"
 #include "apps/tutti/lab/detected_machine.hpp"
 #include "apps/tutti/reports/doctor_report.hpp"
@@ -171,7 +172,7 @@ int doctor(const DoctorCommand& command) {
   const auto diagnosis = diagnose(command);
   if (!diagnosis) return report_error(diagnosis.error());
   fmt::print("{}", command.json ? doctor_json(*diagnosis).dump(2) + "\n" : doctor_text(*diagnosis));
-  for (const std::string& note : diagnosis->notes) fmt::print(stderr, "note: {}\n", note);
+  for (const std::string& note : diagnosis->notes) programs::print_note(note);
   if (!command.self_test.empty() && programs::watch_for_interrupt()) return kInterrupted;
   return diagnosis->count(FindingState::Risk) > 0 ? kRefused : kOk;
 }
@@ -191,13 +192,18 @@ void add_doctor(programs::CommandLine& program) {
       "Examples:\n  tutti doctor\n"
       "  tutti doctor --machine machine.yaml --priority 50 --cores 3 --self-test 5s");
   const auto options = std::make_shared<DoctorCommand>();
-  command.add("--machine", &options->machine, "machine file: whether its calibration is stale, and its guarantees");
-  command.add("--backend", &options->backend,
-              "sim: leaves GPUs out; cuda: they must be there (default: they are looked at where there are any)");
+  reads(
+      command.add("--machine", &options->machine, "machine file: whether its calibration is stale, and its guarantees"),
+      {FileKind::Machine});
+  command
+      .add("--backend", &options->backend,
+           "sim: leaves GPUs out; cuda: they must be there (default: they are looked at where there are any)")
+      .words({"sim", "cuda"});
   programs::add_real_time_options(command, options->words);
   add_self_test_option(command, options->self_test);
   command.add("--root", &options->root, "folder with the /proc and /sys to read, such as a copy of another host's")
       .shows_default()
+      .file()
       .excludes(command.option("--self-test"));
   command.add("--json", &options->json, "print one JSON object");
   command.runs([options] { return doctor(*options); });

@@ -4,6 +4,7 @@
 
 #include "apps/output_file.hpp"
 #include "apps/tutti/commands/command.hpp"
+#include "apps/tutti/commands/file_kind.hpp"
 #include "apps/tutti/formats/prediction_json.hpp"
 #include "apps/tutti/formats/trace_file.hpp"
 #include "apps/tutti/reports/report.hpp"
@@ -67,10 +68,10 @@ void add_predict(programs::CommandLine& program) {
   programs::CommandLine command = program.command("predict", "how long a batch takes, and when each stream runs");
   command.footer("Example:\n  tutti predict configs/batches/inspection-example.yaml --planner time_division");
   auto options = std::make_shared<PredictCommand>();
-  options->file.add_file(command, "batch file");
+  options->file.add_file(command, "batch file", {FileKind::Batch});
   options->file.add_planner(command);
-  command.add("--svg", &options->svg, "draw the times of all streams into this file");
-  command.add("--trace", &options->trace, kTraceOption);
+  command.add("--svg", &options->svg, "draw the times of all streams into this file").file();
+  command.add("--trace", &options->trace, kTraceOption).file();
   command.runs([options] { return predict(*options); });
 }
 

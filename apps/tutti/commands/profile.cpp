@@ -8,6 +8,7 @@
 #include "apps/seed.hpp"
 #include "apps/table.hpp"
 #include "apps/tutti/commands/command.hpp"
+#include "apps/tutti/commands/file_kind.hpp"
 #include "apps/tutti/commands/rig.hpp"
 #include "apps/tutti/reports/report.hpp"
 #include "model/base/document.hpp"
@@ -89,8 +90,8 @@ Expected<std::vector<MeasuredKernel>> measure(const ProfileCommand& command, con
     table.push_back(programs.emplace_back(std::make_unique<PatternProgram>(*set.machine, task, command.seed)).get());
   auto measured =
       profile_kernels((*rig)->executor(), set, table, {command.repeats, true, &programs::watch_for_interrupt()});
-  for (const std::string& note : (*rig)->backend().notes()) fmt::print(stderr, "note: {}\n", note);
-  for (const std::string& note : (*rig)->backend().foreign_load()) fmt::print(stderr, "note: {}\n", note);
+  for (const std::string& note : (*rig)->backend().notes()) programs::print_note(note);
+  for (const std::string& note : (*rig)->backend().foreign_load()) programs::print_note(note);
   return measured;
 }
 
@@ -182,8 +183,8 @@ void add_profile(programs::CommandLine& program) {
       "Exit codes: 0 fine, 2 usage or invalid input, 3 machine, driver or kernel trouble, 130 interrupted.\n"
       "Example:\n  tutti profile configs/tasks/wafer-inspection.yaml --out tasks.yaml && tutti check tasks.yaml");
   auto options = std::make_shared<ProfileCommand>();
-  options->file.add_file(command, "task set");
-  command.add("--out", &options->out, "task file to write: a copy with the measured times");
+  options->file.add_file(command, "task set", {FileKind::TaskSet});
+  command.add("--out", &options->out, "task file to write: a copy with the measured times").file();
   command.add("--margin", &options->margin, "percent by which 'worst' exceeds the largest time seen")
       .between(0, 10000)
       .shows_default();

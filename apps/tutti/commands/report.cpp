@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "apps/tutti/commands/command.hpp"
+#include "apps/tutti/commands/file_kind.hpp"
 #include "apps/tutti/reports/journal_report.hpp"
 #include "model/base/suggestion.hpp"
 
@@ -71,7 +72,7 @@ void add_report(programs::CommandLine& program) {
       "over its bound.\n"
       "Example:\n  tutti report run.journal --task inspect --jobs 20");
   auto options = std::make_shared<ReportCommand>();
-  command.add("files", &options->paths, "journals").required();
+  reads(command.add("files", &options->paths, "journals"), {FileKind::Journal}).required();
   command.add("--json", &options->json, "print one JSON object");
   command.add("--task", &options->task, "only jobs of this task");
   command.add("--jobs", &options->jobs, "so many of the last jobs, too").between(1, 1'000'000);

@@ -11,6 +11,7 @@
 #include "apps/output_file.hpp"
 #include "apps/seed.hpp"
 #include "apps/tutti/commands/command.hpp"
+#include "apps/tutti/commands/file_kind.hpp"
 #include "apps/tutti/commands/kernels.hpp"
 #include "apps/tutti/commands/self_test.hpp"
 #include "apps/tutti/formats/journal_recording.hpp"
@@ -203,7 +204,7 @@ int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, con
   const ExitCode exit_code = command.backend.serialize ? exit_code_without_times(*record)
                                                        : exit_code_of(*record, simulates_guarantee, measured);
   print_remarks(*record, planned.tasks, place.notes, exit_code);
-  for (const std::string& broken : broken_chains(planned.tasks, chains, measured)) fmt::print(stderr, "{}\n", broken);
+  for (const std::string& broken : broken_chains(planned.tasks, chains, measured)) programs::print_error(broken);
   return exit_code;
 }
 
@@ -211,7 +212,7 @@ int run_guaranteed(const RunCommand& command, const AdmissionController& control
                    const std::optional<RunFaults>& faults, RunOptions options) {
   const AdmissionVerdict verdict = controller.decide(tasks);
   if (!verdict.admitted) {
-    fmt::print(stderr, "not run, since its deadlines are not guaranteed:\n{}", verdict_text(tasks, verdict));
+    programs::print_error("not run, since its deadlines are not guaranteed:\n" + verdict_text(tasks, verdict));
     return kRefused;
   }
   options.interrupted = &programs::watch_for_interrupt();
@@ -243,10 +244,11 @@ int run_changing(const RunCommand& command, const AdmissionController& controlle
   auto set = ChangingTaskSet::make(controller, tasks, changes->running);
   if (!set && tasks.arrivals == Arrivals::Periodic) return report_error(set.error());
   if (!set) {
-    fmt::print(stderr, "not run: {}{}\n", set.error().message,
-               tasks.overlap == Overlap::Auto
-                   ? "; one job at a time, since jobs of a run with --changes overlap with --overlap on alone"
-                   : "");
+    programs::print_error(
+        fmt::format("not run: {}{}", set.error().message,
+                    tasks.overlap == Overlap::Auto
+                        ? "; one job at a time, since jobs of a run with --changes overlap with --overlap on alone"
+                        : ""));
     return kRefused;
   }
   ChangeRequests requests;
@@ -302,7 +304,7 @@ void add_run(programs::CommandLine& program) {
       "Exit code: 0 fine, 1 a deadline missed, 3 machine or host trouble, or a job or a chain over its bound,\n"
       "130 interrupted.");
   auto options = std::make_shared<RunCommand>();
-  options->file.add_file(command, "task set");
+  options->file.add_file(command, "task set", {FileKind::TaskSet});
   options->file.add_planner(command);
   options->file.add_task_options(command);
   options->file.add_overlap(command);
@@ -312,19 +314,20 @@ void add_run(programs::CommandLine& program) {
   programs::Option duration =
       command.add("--for", &options->duration, "all jobs that arrive in this time, like 10s").excludes(jobs);
   programs::Option scenario =
-      command
-          .add("--scenario", &options->scenario,
-               "these jobs, guaranteed or not: a file like the one that 'check --counter-example' writes")
+      reads(command.add("--scenario", &options->scenario,
+                        "these jobs, guaranteed or not: a file like the one that 'check --counter-example' writes"),
+            {FileKind::Scenario})
           .excludes(jobs)
           .excludes(duration);
-  command
-      .add("--changes", &options->changes,
-           "tasks come and go while it runs: a file with the tasks that start, and what is asked when")
+  reads(command.add("--changes", &options->changes,
+                    "tasks come and go while it runs: a file with the tasks that start, and what is asked when"),
+        {FileKind::Changes})
       .excludes(jobs)
       .needs(duration);
-  command.add("--faults", &options->faults,
-              "what goes wrong on the simulated machine and its host, like configs/faults/slow-link.yaml; draws are of "
-              "--seed");
+  reads(command.add("--faults", &options->faults,
+                    "what goes wrong on the simulated machine and its host, like configs/faults/slow-link.yaml; draws "
+                    "are of --seed"),
+        {FileKind::Faults});
   command
       .add("--endless", &options->endless,
            "until it is interrupted, in bounded memory: no list of jobs, but their counts and worst times")
@@ -335,6 +338,7 @@ void add_run(programs::CommandLine& program) {
       command
           .add("--journal", &options->journal,
                "writes each job into FILE while it runs; 'tutti report FILE' reads it, whole or torn")
+          .file()
           .excludes(scenario);
   programs::Option journal_size =
       command.add("--journal-size", &options->journal_size, "a file of that size is followed by another, like 100 MB")

@@ -4,7 +4,9 @@
 
 #include "apps/output_file.hpp"
 #include "apps/tutti/commands/command.hpp"
+#include "apps/tutti/commands/file_kind.hpp"
 #include "apps/tutti/formats/job_csv.hpp"
+#include "apps/tutti/reports/report.hpp"
 #include "sched/admission/admission.hpp"
 #include "sched/exploration/exploration.hpp"
 
@@ -61,8 +63,7 @@ Expected<std::vector<JobTiming>> jobs_of(const ExpandOptions& options) {
         {options.file.path, 0, 0});
   }
   if (set->preemption != Preemption::None)
-    fmt::print(stderr,
-               "note: a job set knows no preemption: each job is written, and judged by others, as one piece\n");
+    programs::print_note("a job set knows no preemption: each job is written, and judged by others, as one piece");
   const PlannedTaskSet planned = AdmissionController(**planner).plan(*set);
   const auto partition = chosen_partition(options, planned.partitions.size());
   if (!partition) return tl::unexpected(partition.error());
@@ -75,16 +76,37 @@ Expected<std::vector<JobTiming>> jobs_of(const ExpandOptions& options) {
   });
 }
 
+Json jobs_json(std::span<const JobTiming> jobs) {
+  Json rows = Json::array();
+  for (const JobTiming& job : jobs)
+    rows.push_back({{"task", job.task},
+                    {"job", job.id},
+                    {"arrival_min_ns", job.earliest.count()},
+                    {"arrival_max_ns", job.latest.count()},
+                    {"cost_min_ns", job.least.count()},
+                    {"cost_max_ns", job.most.count()},
+                    {"deadline_ns", job.deadline.count()},
+                    {"priority", job.priority}});
+  return rows;
+}
+
 int expand_tasks(const ExpandOptions& options) {
   const auto jobs = jobs_of(options);
   if (!jobs) return report_error(jobs.error());
-  if (options.out.empty()) {
+  if (!options.out.empty())
+    if (const auto written = programs::write_file(options.out, jobs_text(*jobs)); !written)
+      return report_error(written.error());
+  const bool here = options.out.empty();
+  if (options.file.json)
+    fmt::print("{}\n", Json{{"schema_version", 1},
+                            {"count", jobs->size()},
+                            {"out", here ? Json(nullptr) : Json(options.out)},
+                            {"jobs", here ? jobs_json(*jobs) : Json(nullptr)}}
+                           .dump(2));
+  else if (here)
     fmt::print("{}", jobs_text(*jobs));
-    return kOk;
-  }
-  if (const auto written = programs::write_file(options.out, jobs_text(*jobs)); !written)
-    return report_error(written.error());
-  fmt::print("{} jobs, times in ns: {}\n", jobs->size(), options.out);
+  else
+    fmt::print("{} jobs, times in ns: {}\n", jobs->size(), options.out);
   return kOk;
 }
 
@@ -100,11 +122,12 @@ void add_tasks(programs::CommandLine& program) {
       "Example:\n  tutti tasks expand configs/tasks/periodic-offsets.yaml --out jobs.csv && tutti check --jobs "
       "jobs.csv");
   const auto options = std::make_shared<ExpandOptions>();
-  expand.add("file", &options->file.path, "task set").required();
-  expand.add("--machine", &options->file.machine, "machine file to use in place of the one that the file names");
+  reads(expand.add("file", &options->file.path, "task set"), {FileKind::TaskSet}).required();
+  options->file.add_machine(expand);
   options->file.add_planner(expand);
   options->file.add_task_options(expand);
-  expand.add("--out", &options->out, "the file to write; without it, standard output");
+  expand.add("--out", &options->out, "the file to write; without it, standard output").file();
+  expand.add("--json", &options->file.json, "print one JSON object, with the jobs where --out is left out");
   expand.add("--jobs", &options->jobs, "how many jobs, in the order of their arrivals; without it, until they repeat")
       .between(1, 10'000'000);
   expand.add("--partition", &options->partition,

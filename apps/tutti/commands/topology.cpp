@@ -6,6 +6,7 @@
 
 #include "apps/table.hpp"
 #include "apps/tutti/commands/command.hpp"
+#include "apps/tutti/commands/file_kind.hpp"
 #include "apps/tutti/commands/topology_detect.hpp"
 #include "apps/tutti/reports/report.hpp"
 #include "model/base/joined.hpp"
@@ -243,7 +244,7 @@ void add_topology(programs::CommandLine& program) {
   show_command.footer("Example:\n  tutti topology show configs/machines/h200x4.yaml");
   const auto path = std::make_shared<std::string>();
   const auto json = std::make_shared<bool>(false);
-  show_command.add("file", path.get(), "machine file").required();
+  reads(show_command.add("file", path.get(), "machine file"), {FileKind::Machine}).required();
   show_command.add("--json", json.get(), "print one JSON object");
   show_command.runs([path, json] { return show(*path, *json); });
   add_topology_detect(command);

@@ -7,6 +7,7 @@
 
 #include "apps/interrupt.hpp"
 #include "apps/tutti/commands/command.hpp"
+#include "apps/tutti/reports/report.hpp"
 #include "runtime/triggers/trigger_word.hpp"
 
 namespace tutti::internal {
@@ -19,6 +20,7 @@ struct TriggerCommand {
   std::string name;
   std::string every;
   std::int64_t times = 1;
+  bool json = false;
 };
 
 int trigger(const TriggerCommand& command) {
@@ -37,7 +39,10 @@ int trigger(const TriggerCommand& command) {
       std::this_thread::sleep_until(std::min(next, std::chrono::steady_clock::now() + kLongestSleep));
     word->fire();
   }
-  fmt::print("fired '{}' {} times\n", command.name, fired);
+  if (command.json)
+    fmt::print("{}\n", Json{{"schema_version", 1}, {"trigger", command.name}, {"fired", fired}}.dump(2));
+  else
+    fmt::print("fired '{}' {} times\n", command.name, fired);
   return fired < command.times ? programs::kInterrupted : programs::kOk;
 }
 
@@ -53,6 +58,7 @@ void add_trigger(programs::CommandLine& program) {
   command.add("name", &options->name, "of the trigger").required();
   const programs::Option every = command.add("--every", &options->every, "time between two, like 25ms");
   command.add("--times", &options->times, "how often").between(1, 1'000'000'000'000).needs(every).shows_default();
+  command.add("--json", &options->json, "print one JSON object");
   command.runs([options] { return trigger(*options); });
 }
 

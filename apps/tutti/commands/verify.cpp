@@ -13,6 +13,7 @@
 #include "apps/seed.hpp"
 #include "apps/table.hpp"
 #include "apps/tutti/commands/command.hpp"
+#include "apps/tutti/commands/file_kind.hpp"
 #include "apps/tutti/commands/kernels.hpp"
 #include "apps/tutti/formats/trace_file.hpp"
 #include "apps/tutti/lab/verification.hpp"
@@ -375,12 +376,14 @@ int report(const VerifyCommand& command, const Workload& workload, const Verifie
   int exit_code = kOk;
   const double furthest = quantile(all.errors, 1);
   if (command.max_error >= 0 && furthest > command.max_error / 100) {
-    fmt::print(stderr, "a length was off by {}, more than --max-error {} %\n", percent(furthest), command.max_error);
+    programs::print_error(
+        fmt::format("a length was off by {}, more than --max-error {} %", percent(furthest), command.max_error));
     exit_code = kRefused;
   }
   if (all.above_latest > 0)
-    fmt::print(stderr, "{} of {} runs took longer than their plan's latest finish; the host is the cause of {}\n",
-               all.above_latest, all.runs, all.by_host);
+    programs::print_error(
+        fmt::format("{} of {} runs took longer than their plan's latest finish; the host is the cause of {}",
+                    all.above_latest, all.runs, all.by_host));
   // With all cores of the host loaded, late runs are allowed where the host is found to be their cause.
   if (all.above_latest > (command.loaded ? all.by_host : 0)) exit_code = kRefused;
   return exit_code;
@@ -410,7 +413,7 @@ int verify(VerifyCommand command) {
                                    &programs::watch_for_interrupt());
   if (!runs) return report_end_of_work(runs.error());
   load.reset();
-  for (const std::string& note : machine->backend().notes()) fmt::print(stderr, "note: {}\n", note);
+  for (const std::string& note : machine->backend().notes()) programs::print_note(note);
   return report(command, *workload, *runs);
 }
 
@@ -439,8 +442,8 @@ void add_verify(programs::CommandLine& program) {
       "  tutti verify --machine machine.yaml --random 1000 --seed clock --save-worst worst.yaml\n"
       "  tutti verify batch.yaml --out timelines.json");
   auto options = std::make_shared<VerifyCommand>();
-  command.add("files", &options->files, "batch files, all for one machine");
-  command.add("--machine", &options->file.machine, "machine file to use in place of the one that a file names");
+  reads(command.add("files", &options->files, "batch files, all for one machine"), {FileKind::Batch});
+  options->file.add_machine(command);
   command.add("--random", &options->random, "so many random batches of all that the machine does").between(0, 100000);
   command
       .add("--largest", &options->largest,
@@ -453,11 +456,14 @@ void add_verify(programs::CommandLine& program) {
   command.add("--max-error", &options->max_error, "percent that a length may be off by").not_negative();
   command.add("--loaded", &options->loaded,
               "keep all cores of the host busy meanwhile; runs that the host makes late then count for themselves");
-  command.add("--save-worst", &options->save_worst,
-              "batch file to write: the batch that was furthest above its latest finish, or else whose "
-              "prediction was furthest off");
-  command.add("--out", &options->out, "file for all runs and both timelines of every batch, JSON");
-  command.add("--trace", &options->trace, std::string(kTraceOption) + ": one run of each batch beside its prediction");
+  command
+      .add("--save-worst", &options->save_worst,
+           "batch file to write: the batch that was furthest above its latest finish, or else whose "
+           "prediction was furthest off")
+      .file();
+  command.add("--out", &options->out, "file for all runs and both timelines of every batch, JSON").file();
+  command.add("--trace", &options->trace, std::string(kTraceOption) + ": one run of each batch beside its prediction")
+      .file();
   command.add("--json", &options->file.json, "print one JSON object");
   options->file.add_planner(command);
   programs::add_backend_options(command, options->backend);

@@ -8,12 +8,13 @@
 #include <fmt/format.h>
 
 #include "apps/interrupt.hpp"
+#include "apps/terminal.hpp"
 #include "model/base/joined.hpp"
 
 namespace tutti::internal {
 
 int report_error(const Error& error) {
-  fmt::print(stderr, "{}\n", error.text());
+  programs::print_error(error.text());
   return error.code == ErrorCode::InvalidInput ? kUsage : kMachineError;
 }
 
@@ -70,32 +71,35 @@ JobSummary summary_of_all(const RunRecord& record) {
 
 void print_remarks(const RunRecord& record, const TaskSet& tasks, std::span<const std::string> notes,
                    ExitCode exit_code) {
-  for (const std::string& note : notes) fmt::print(stderr, "note: {}\n", note);
+  for (const std::string& note : notes) programs::print_note(note);
   std::size_t failed = 0;
   bool has_said_fatal = false;
   for (const JobRecord& job : record.jobs) {
     if (!job.has_failed() || ++failed > 10) continue;
     has_said_fatal = has_said_fatal || (record.fatal && job.error->message == record.fatal->message);
-    fmt::print(stderr, "job {} of task '{}': {}\n", job.index, tasks.tasks[job.task.index()].name, job.error->message);
+    programs::print_error(
+        fmt::format("job {} of task '{}': {}", job.index, tasks.tasks[job.task.index()].name, job.error->message));
   }
-  if (failed > 10) fmt::print(stderr, "and {} more failed jobs\n", failed - 10);
+  if (failed > 10) programs::print_error(fmt::format("and {} more failed jobs", failed - 10));
   const JobSummary all = summary_of_all(record);
   if (const auto aborted = all.with(JobVerdict::Aborted), skipped = all.with(JobVerdict::Skipped);
       aborted + skipped > 0)
-    fmt::print(stderr, "{} jobs aborted and {} skipped, since jobs took longer than their budget\n", aborted, skipped);
+    programs::print_error(
+        fmt::format("{} jobs aborted and {} skipped, since jobs took longer than their budget", aborted, skipped));
   for (const Suspension& suspended : record.suspensions)
-    fmt::print(stderr, "task '{}' was suspended at {}: too many of its jobs in a row took longer than their budget\n",
-               tasks.tasks[suspended.task.index()].name, to_string(suspended.at));
-  if (record.fatal && !has_said_fatal) fmt::print(stderr, "{}\n", record.fatal->message);
-  if (record.interrupted) fmt::print(stderr, "interrupted; the report covers what had run\n");
-  if (const std::string broken = broken_bounds_text(record, tasks); !broken.empty()) fmt::print(stderr, "{}\n", broken);
+    programs::print_error(
+        fmt::format("task '{}' was suspended at {}: too many of its jobs in a row took longer than their budget",
+                    tasks.tasks[suspended.task.index()].name, to_string(suspended.at)));
+  if (record.fatal && !has_said_fatal) programs::print_error(record.fatal->message);
+  if (record.interrupted) programs::print_error("interrupted; the report covers what had run");
+  if (const std::string broken = broken_bounds_text(record, tasks); !broken.empty()) programs::print_error(broken);
   const auto overran = std::ranges::count_if(record.jobs, [](const JobRecord& job) { return job.overruns > 0; });
   if (overran > 0)
-    fmt::print(stderr,
-               "{} of {} jobs had kernels that took longer than their declared worst; 'tutti profile' measures them\n",
-               overran, record.jobs.size());
+    programs::print_error(fmt::format(
+        "{} of {} jobs had kernels that took longer than their declared worst; 'tutti profile' measures them", overran,
+        record.jobs.size()));
   if (exit_code == kMachineError && failed == 0 && all.with(JobVerdict::Missed) > 0 && !record.fatal)
-    fmt::print(stderr, "the host is too slow to play this machine in real time; use the virtual clock\n");
+    programs::print_error("the host is too slow to play this machine in real time; use the virtual clock");
 }
 
 }  // namespace tutti::internal

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "apps/table.hpp"
+#include "apps/terminal.hpp"
 #include "apps/tutti/reports/chains_report.hpp"
 #include "model/base/joined.hpp"
 #include "sched/analyses/utilization.hpp"
@@ -197,10 +198,10 @@ std::string_view word(Answer answer) {
   return "";
 }
 
-std::string_view sentence(Answer answer) {
+std::string sentence(Answer answer) {
   switch (answer) {
-    case Answer::Schedulable: return "schedulable: every deadline is guaranteed";
-    case Answer::NotSchedulable: return "NOT schedulable";
+    case Answer::Schedulable: return programs::green("schedulable: every deadline is guaranteed");
+    case Answer::NotSchedulable: return programs::red("NOT schedulable");
     case Answer::Unknown: break;
   }
   return "unknown: no proof either way";

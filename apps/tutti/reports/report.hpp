@@ -21,8 +21,8 @@ using Json = nlohmann::ordered_json;
 
 /// "schedulable", "not_schedulable", "unknown".
 [[nodiscard]] std::string_view word(Answer answer);
-/// The answer as a sentence.
-[[nodiscard]] std::string_view sentence(Answer answer);
+/// The answer as a sentence, in colour where standard output has colours.
+[[nodiscard]] std::string sentence(Answer answer);
 
 /// The streams of a batch: from, to, bytes, method, rows, pitch_bytes, kernel_ms.
 [[nodiscard]] Json batch_json(const Batch& batch);

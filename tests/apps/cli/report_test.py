@@ -155,7 +155,8 @@ class Report(Programs):
 
     def test_what_is_no_journal_is_refused(self):
         empty = self.journal(b"", "empty")
-        for path in (WAFER, self.folder, "/no/such/file", "/dev/null/x"):
+        self.refuses(self.tutti("report", WAFER), f"{WAFER} is a task set, not a journal")
+        for path in (self.file("neither\n"), self.folder, "/no/such/file", "/dev/null/x"):
             self.refuses(self.tutti("report", path), f"{path}: this ")
         for words in ([], [empty, WAFER], [empty, "--jobs", "0"], [empty, "--nonsense"]):
             self.refuses(self.tutti("report", *words))

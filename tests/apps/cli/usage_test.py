@@ -1,9 +1,14 @@
 #!/usr/bin/env python3
 """What all commands have in common: help, typos, exit codes."""
+import json
+import os
+import pty
 import re
 import sys
 
-from programs import EXAMPLE, ROOT, WAFER, Programs, main
+from programs import EXAMPLE, H200X4, MEASURED, ROOT, TWO_LINES, WAFER, Programs, main
+
+WITHOUT_RESULTS = ("accelerate", "completion", "schema")  # standard output is that of a program, or a file
 
 
 class Usage(Programs):
@@ -44,6 +49,109 @@ class Usage(Programs):
     def test_a_typo_is_guessed(self):
         self.refuses(self.tutti("chek", WAFER), "did you mean 'check'?")
         self.refuses(self.tutti("predict", EXAMPLE, "--planner", "completion_alined"), "did you mean 'completion_aligned'?")
+
+        self.refuses(self.tutti("topology", "shwo", H200X4), "there is no command 'shwo'; did you mean 'show'?", "'tutti topology --help'")
+        self.refuses(self.tutti("-v", "--color", "never", "chekc", WAFER), "did you mean 'check'?")
+        self.refuses(self.tutti("predict", EXAMPLE, "--planer", "x"), "there is no option '--planer'; did you mean '--planner'?", "'tutti predict --help'")
+        self.refuses(self.tutti("check", "--polcy=edf"), "did you mean '--policy'?")  # before the file that is missing
+        self.refuses(self.tutti("check", WAFER, "--frobnicate"), "there is no option '--frobnicate'; 'tutti check --help'")
+        self.refuses(self.wafer("--imags", "x"), "did you mean '--images'?")
+        self.refuses(self.wafer("generate", "--sise", "x"), "did you mean '--size'?")
+        self.refuses(self.tutti("predict", EXAMPLE, "more"), "'more' is one argument too many")
+        self.refuses(self.tutti("predict", EXAMPLE, "--color", "alway"), "there is no 'alway'; did you mean 'always'?")
+
+    def test_every_command_has_the_common_options(self):
+        leaves = list(self.leaves())
+        self.assertGreater(len(leaves), 20)
+        for words in leaves:
+            with self.subTest(words=words):
+                run = self.tutti(*words, "--help")
+                self.assertEqual((run.returncode, run.stderr), (0, ""))
+                for option in ("--quiet", "--color", "--verbose") + (("--json",) if words[0] not in WITHOUT_RESULTS else ()):
+                    self.assertIn(option, run.stdout)
+                self.assertIn("Example", run.stdout)
+
+    def test_quiet_leaves_results_and_errors(self):
+        file = self.file((ROOT / WAFER).read_text(encoding="utf-8").replace("name: die_compare", "name: unknown_kernel").replace("../machines", str(ROOT / "configs/machines")))
+        loud, quiet = self.tutti("check", file), self.tutti("check", file, "--quiet")
+        self.assertIn("note: 'tutti run' knows no kernel 'unknown_kernel'", loud.stderr)
+        self.assertEqual((quiet.returncode, quiet.stdout, quiet.stderr), (loud.returncode, loud.stdout, ""))
+        self.assertEqual(self.tutti("-q", "check", file).stderr, "")  # in front of the command, too
+        self.refuses(self.tutti("check", "/no/such/file", "-q"), "/no/such/file")
+
+    def test_logs_stay_off_standard_output(self):
+        plain, logged = self.tutti("predict", EXAMPLE, "--json"), self.tutti("predict", EXAMPLE, "--json", "-v")
+        self.assertEqual((plain.stdout, plain.stderr), (logged.stdout, ""))
+        for line in logged.stderr.splitlines():
+            self.assertRegex(line, r"^log [0-9.]+ ms: ")
+        for word in (EXAMPLE, "planner completion_aligned", "exit code 0"):
+            self.assertIn(word, logged.stderr)
+
+    def test_colours_are_asked_for_or_for_a_terminal(self):
+        def printed(*words, **variables):
+            with_variables = {key: value for key, value in {**os.environ, "TERM": "xterm", **variables}.items() if value is not None}
+            return self.run_program("tutti/tutti", "check", TWO_LINES, *words, env=with_variables).stdout
+
+        plain = printed(NO_COLOR=None)
+        self.assertNotIn("\x1b", plain)
+        coloured = printed("--color", "always")
+        self.assertIn("\x1b[32mschedulable", coloured)
+        self.assertEqual(re.sub("\x1b\\[[0-9]*m", "", coloured), plain)
+        self.assertIn("\x1b[32m", printed("--color", "always", NO_COLOR="1"))  # what is said is stronger
+        self.assertEqual(json.loads(printed("--color", "always", "--json"))["verdict"], "schedulable")
+
+        def on_terminal(*words, **variables):
+            ours, theirs = pty.openpty()
+            run = self.run_program("tutti/tutti", "predict", EXAMPLE, *words, stdout=theirs, env={**os.environ, "TERM": "xterm", "NO_COLOR": "", **variables})
+            os.close(theirs)
+            shown = b""
+            while True:
+                try:
+                    shown += os.read(ours, 1 << 16)
+                except OSError:
+                    break
+            os.close(ours)
+            self.assertEqual(run.returncode, 0)
+            return shown
+
+        self.assertIn(b"\x1b[1m", on_terminal())
+        for words, variables in ((["--color", "never"], {}), ([], {"NO_COLOR": "1"}), ([], {"TERM": "dumb"})):
+            self.assertNotIn(b"\x1b", on_terminal(*words, **variables))
+
+    def test_a_file_of_the_wrong_kind_is_named_for_what_it_is(self):
+        journal = str(self.folder / "j.journal")
+        self.assertEqual(self.tutti("run", WAFER, "--clock", "virtual", "--jobs", 3, "--journal", journal).returncode, 0)
+        jobs = str(self.folder / "jobs.csv")
+        self.assertEqual(self.tutti("tasks", "expand", "configs/tasks/periodic-offsets.yaml", "--out", jobs).returncode, 0)
+        report = self.file(self.tutti("predict", EXAMPLE, "--json").stdout, "report.json")
+        files = {"a machine file": (H200X4, "topology show {}"), "a batch": (EXAMPLE, "predict {}"), "a task set": (WAFER, "check {}"),
+                 "an exchange file": ("configs/control/bfs.yaml", "advise {}"), "a list of changes": ("configs/changes/line-pauses.yaml", "--changes {}"),
+                 "a scenario": ("configs/scenarios/alarm-behind-image.yaml", "--scenario {}"), "a list of faults": ("configs/faults/slow-link.yaml", "--faults {}"),
+                 "a journal": (journal, "report {}"), "a list of measured rates": (MEASURED, "calibrate --from {}"), "a job set": (jobs, "check --jobs {}"),
+                 "an output of --json": (report, "no command reads it"), "a picture": ("configs/batches/inspection-example.svg", "no command")}
+        readers = {"a machine file": ["topology", "show"], "a batch": ["predict"], "a task set": ["check"], "an exchange file": ["advise"], "a journal": ["report"],
+                   "a job set": ["check", "--jobs"], "a list of measured rates": ["calibrate", "--out", "x", "--from"], "a list of faults": ["run", WAFER, "--faults"],
+                   "a scenario": ["run", WAFER, "--scenario"], "a list of changes": ["run", WAFER, "--for", "1s", "--changes"]}
+        for wanted, words in readers.items():
+            for kind, (file, command) in files.items():
+                with self.subTest(reader=words, file=file):
+                    if kind == wanted:
+                        self.assertNotIn(", not ", self.tutti(*words, file).stderr)
+                    else:
+                        self.refuses(self.tutti(*words, file), f"{file} is {kind}, not {wanted}; ", command.format(file))
+        self.refuses(self.tutti("compare", H200X4), "is a machine file, not a batch or a task set")
+        self.refuses(self.tutti("predict", EXAMPLE, "--machine", WAFER), "is a task set, not a machine file")
+        # Pipes are read once, by their reader.
+        self.assertEqual(self.run_program("tutti/tutti", "predict", "/dev/stdin", "--machine", str(ROOT / "configs/machines/inspection-example.yaml"), input=(ROOT / EXAMPLE).read_text(encoding="utf-8")).returncode, 0)
+
+    def leaves(self, *words):
+        """All commands that have none below them."""
+        listed = self.tutti(*words, "--help").stdout.partition("Subcommands:\n")[2].partition("\n\n")[0]
+        below = re.findall(r"^  ([a-z]+)", listed, re.MULTILINE)
+        if not below:
+            yield words
+        for word in below:
+            yield from self.leaves(*words, word)
 
     def test_the_version_is_that_of_the_project(self):
         version = re.search(r"version: '([0-9.]+)'", (ROOT / "meson.build").read_text(encoding="utf-8"))[1]

@@ -233,4 +233,15 @@ TEST(Readers, GuessesOnlyWhatIsNear) {
 }
 
 }  // namespace
+// One edit each: a letter more, a letter less, another letter, two letters that change places.
+TEST(Suggestion, FindsTheNearestWord) {
+  const std::array<std::string_view, 3> known{"show", "detect", "import"};
+  for (const auto& [typo, word] : {std::pair("shoow", "show"), {"sow", "show"}, {"shaw", "show"}, {"shwo", "show"}})
+    EXPECT_EQ(nearest_word(typo, known), word) << typo;
+  EXPECT_EQ(edit_distance("shwo", "show"), 1U);
+  EXPECT_EQ(edit_distance("ab", "bca"), 3U);  // no letter is edited twice
+  EXPECT_EQ(edit_distance("", "abc"), 3U);
+  EXPECT_EQ(nearest_word("frobnicate", known), std::nullopt);
+}
+
 }  // namespace tutti::internal

@@ -1,0 +1,110 @@
+#include "apps/terminal.hpp"
+
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/ansicolor_sink.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+namespace tutti::programs {
+namespace {
+
+/// "note: " in front of a warning, the time since the start in front of a log, nothing in front of the rest.
+class Label : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& to) override {
+    std::string_view label;
+    std::string time;
+    if (message.level == spdlog::level::warn) label = "note: ";
+    if (message.level == spdlog::level::debug) {
+      const std::chrono::duration<double, std::milli> since = std::chrono::steady_clock::now() - start_;
+      label = time = fmt::format("log {:.1f} ms: ", since.count());
+    }
+    to.append(label.data(), label.data() + label.size());
+  }
+  [[nodiscard]] std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<Label>(*this); }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+bool shows_colors(const std::string& color, int descriptor) {
+  const auto is_set = [](const char* name) { return std::getenv(name) != nullptr && *std::getenv(name) != '\0'; };
+  if (color != "auto") return color == "always";
+  return isatty(descriptor) != 0 && !is_set("NO_COLOR") && is_set("TERM") &&
+         std::string_view(std::getenv("TERM")) != "dumb";
+}
+
+/// The voice of this process. It is a process-wide logger as spdlog has it, since sentences come from everywhere and a
+/// terminal is process-wide, too.
+struct Voice {
+  Voice() : sink(std::make_shared<spdlog::sinks::ansicolor_stderr_sink_mt>()), logger("tutti", sink) {
+    auto formatter = std::make_unique<spdlog::pattern_formatter>();
+    formatter->add_flag<Label>('*').set_pattern("%^%*%$%v");
+    logger.set_formatter(std::move(formatter));
+    set_up({});
+  }
+
+  void set_up(const TerminalOptions& options) {
+    colors = shows_colors(options.color, STDOUT_FILENO);
+    error_colors = shows_colors(options.color, STDERR_FILENO);
+    sink->set_color_mode(error_colors ? spdlog::color_mode::always : spdlog::color_mode::never);
+    logger.set_level(options.verbose > 0 ? spdlog::level::debug
+                     : options.quiet     ? spdlog::level::err
+                                         : spdlog::level::info);
+    quiet = options.quiet;
+  }
+
+  std::shared_ptr<spdlog::sinks::ansicolor_stderr_sink_mt> sink;
+  spdlog::logger logger;
+  bool colors = false;        ///< on standard output
+  bool error_colors = false;  ///< on standard error
+  bool quiet = false;
+};
+
+Voice& voice() {
+  static Voice one;
+  return one;
+}
+
+/// A text may end with a line; the logger ends it.
+std::string_view without_end(std::string_view text) {
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  return text;
+}
+
+std::string in_code(std::string_view code, std::string_view text) {
+  return voice().colors ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
+}
+
+}  // namespace
+
+void set_up_terminal(const TerminalOptions& options) { voice().set_up(options); }
+
+void print_error(std::string_view sentence) {
+  sentence = without_end(sentence);
+  const std::size_t colon = sentence.find(": ");
+  if (!voice().error_colors || colon == std::string_view::npos) return voice().logger.error("{}", sentence);
+  voice().logger.error("\x1b[1m{}\x1b[0m{}", sentence.substr(0, colon), sentence.substr(colon));
+}
+
+void print_remark(std::string_view sentence) {
+  if (!voice().quiet) voice().logger.info("{}", without_end(sentence));
+}
+
+void print_note(std::string_view sentence) {
+  if (!voice().quiet) voice().logger.warn("{}", sentence);
+}
+
+bool logs() { return voice().logger.should_log(spdlog::level::debug); }
+
+void log_text(std::string_view sentence) { voice().logger.debug("{}", sentence); }
+
+std::string bold(std::string_view text) { return in_code("1", text); }
+std::string green(std::string_view text) { return in_code("32", text); }
+std::string red(std::string_view text) { return in_code("31", text); }
+
+}  // namespace tutti::programs

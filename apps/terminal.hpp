@@ -1,0 +1,42 @@
+#pragma once
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace tutti::programs {
+
+/// How a program speaks to its user: --quiet, --color and -v, which every command has.
+struct TerminalOptions {
+  bool quiet = false;
+  int verbose = 0;
+  std::string color = "auto";
+};
+
+/// Sets up what follows below. Before it, notes are printed and logs are not, without colours.
+///
+/// `auto` colours what a terminal shows, unless NO_COLOR is set or TERM is dumb.
+void set_up_terminal(const TerminalOptions& options);
+
+/// Prints an error, or the reason of an exit code, on standard error; --quiet leaves it.
+void print_error(std::string_view sentence);
+/// Prints a remark on standard error that --quiet leaves out.
+void print_remark(std::string_view sentence);
+/// Prints "note: ..." on standard error; --quiet leaves it out.
+void print_note(std::string_view sentence);
+/// Whether -v asks for logs.
+[[nodiscard]] bool logs();
+/// Logs a sentence on standard error, with the time since the program's start. The first reason to call it is what a
+/// user would ask when a result surprises: which file, which backend, how long.
+void log_text(std::string_view sentence);
+template <class... Args>
+void log(fmt::format_string<Args...> format, Args&&... args) {
+  if (logs()) log_text(fmt::format(format, std::forward<Args>(args)...));
+}
+
+/// Text for standard output: bold, or in the colour of success or of failure, where that shows colours.
+[[nodiscard]] std::string bold(std::string_view text);
+[[nodiscard]] std::string green(std::string_view text);
+[[nodiscard]] std::string red(std::string_view text);
+
+}  // namespace tutti::programs
