@@ -1,8 +1,12 @@
 #include "apps/terminal.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
+#include <utility>
 
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/ansicolor_sink.h>
@@ -56,6 +60,13 @@ struct Voice {
                      : options.quiet     ? spdlog::level::err
                                          : spdlog::level::info);
     quiet = options.quiet;
+    live = !quiet && isatty(STDERR_FILENO) != 0;
+  }
+
+  /// Takes the live lines away.
+  void clear() {
+    if (live_lines > 0) fmt::print(stderr, "\x1b[{}A\x1b[J", live_lines);
+    live_lines = 0;
   }
 
   std::shared_ptr<spdlog::sinks::ansicolor_stderr_sink_mt> sink;
@@ -63,6 +74,9 @@ struct Voice {
   bool colors = false;        ///< on standard output
   bool error_colors = false;  ///< on standard error
   bool quiet = false;
+  bool live = false;  ///< standard error is a terminal
+  std::mutex mutex;
+  std::ptrdiff_t live_lines = 0;  ///< on the terminal, guarded by the mutex
 };
 
 Voice& voice() {
@@ -76,6 +90,14 @@ std::string_view without_end(std::string_view text) {
   return text;
 }
 
+/// A sentence on standard error, above the live lines.
+template <class Print>
+void say(const Print& print) {
+  const std::lock_guard lock(voice().mutex);
+  voice().clear();
+  print(voice().logger);
+}
+
 std::string in_code(std::string_view code, std::string_view text) {
   return voice().colors ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
 }
@@ -87,21 +109,56 @@ void set_up_terminal(const TerminalOptions& options) { voice().set_up(options); 
 void print_error(std::string_view sentence) {
   sentence = without_end(sentence);
   const std::size_t colon = sentence.find(": ");
-  if (!voice().error_colors || colon == std::string_view::npos) return voice().logger.error("{}", sentence);
-  voice().logger.error("\x1b[1m{}\x1b[0m{}", sentence.substr(0, colon), sentence.substr(colon));
+  say([&](spdlog::logger& logger) {
+    if (!voice().error_colors || colon == std::string_view::npos) return logger.error("{}", sentence);
+    logger.error("\x1b[1m{}\x1b[0m{}", sentence.substr(0, colon), sentence.substr(colon));
+  });
 }
 
 void print_remark(std::string_view sentence) {
-  if (!voice().quiet) voice().logger.info("{}", without_end(sentence));
+  if (!voice().quiet) say([&](spdlog::logger& logger) { logger.info("{}", without_end(sentence)); });
 }
 
 void print_note(std::string_view sentence) {
-  if (!voice().quiet) voice().logger.warn("{}", sentence);
+  if (!voice().quiet) say([&](spdlog::logger& logger) { logger.warn("{}", sentence); });
+}
+
+bool is_quiet() { return voice().quiet; }
+bool shows_live() { return voice().live; }
+
+void show_live(std::string_view lines) {
+  const std::lock_guard lock(voice().mutex);
+  voice().clear();
+  if (!voice().live || lines.empty()) return;
+  fmt::print(stderr, "{}", lines);
+  std::fflush(stderr);
+  voice().live_lines = std::ranges::count(lines, '\n');
+}
+
+Progress::Progress(std::string what, std::size_t total)
+    : what_(std::move(what)), total_(total), start_(std::chrono::steady_clock::now()), shown_(start_) {}
+
+Progress::~Progress() { show_live(""); }
+
+void Progress::step() {
+  constexpr std::chrono::milliseconds kBegin{1000}, kEvery{200};
+  constexpr std::size_t kWidth = 30;
+  ++done_;
+  const auto now = std::chrono::steady_clock::now();
+  if (now - start_ < kBegin || now - shown_ < kEvery || done_ > total_) return;
+  shown_ = now;
+  const double share = static_cast<double>(done_) / static_cast<double>(total_);
+  const double left = std::chrono::duration<double>(now - start_).count() * (1 / share - 1);
+  const auto full = static_cast<std::size_t>(share * kWidth);
+  show_live(fmt::format("{} [{:#<{}}{:.<{}}] {:3.0f} %, {:.0f} s left\n", what_, "", full, "", kWidth - full,
+                        100 * share, left));
 }
 
 bool logs() { return voice().logger.should_log(spdlog::level::debug); }
 
-void log_text(std::string_view sentence) { voice().logger.debug("{}", sentence); }
+void log_text(std::string_view sentence) {
+  say([&](spdlog::logger& logger) { logger.debug("{}", sentence); });
+}
 
 std::string bold(std::string_view text) { return in_code("1", text); }
 std::string green(std::string_view text) { return in_code("32", text); }

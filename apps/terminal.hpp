@@ -1,4 +1,6 @@
 #pragma once
+#include <chrono>
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -24,6 +26,33 @@ void print_error(std::string_view sentence);
 void print_remark(std::string_view sentence);
 /// Prints "note: ..." on standard error; --quiet leaves it out.
 void print_note(std::string_view sentence);
+/// Whether --quiet was given.
+[[nodiscard]] bool is_quiet();
+/// Whether standard error is a terminal, so that `show_live` shows something.
+[[nodiscard]] bool shows_live();
+/// Shows these lines on standard error in place of those of the call before; sentences come above them. It does nothing
+/// where standard error is no terminal, or with --quiet. From any thread.
+/// @param lines  each ends with a line feed; empty: nothing stays
+void show_live(std::string_view lines);
+
+/// A bar with the time that is left, for work that takes more than a second.
+class Progress {
+ public:
+  /// @param total  steps, > 0
+  Progress(std::string what, std::size_t total);
+  Progress(const Progress&) = delete;  // a terminal shows one
+  Progress& operator=(const Progress&) = delete;
+  /// Takes the bar away.
+  ~Progress();
+  /// One more step is done.
+  void step();
+
+ private:
+  std::string what_;
+  std::size_t total_, done_ = 0;
+  std::chrono::steady_clock::time_point start_, shown_;
+};
+
 /// Whether -v asks for logs.
 [[nodiscard]] bool logs();
 /// Logs a sentence on standard error, with the time since the program's start. The first reason to call it is what a

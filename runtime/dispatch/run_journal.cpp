@@ -34,10 +34,11 @@ JournalHeader header_of(const PlannedTaskSet& planned, KnownBounds bounds, Known
 }  // namespace
 
 Expected<RunJournal> RunJournal::open(const std::string& path, Bytes rotate_at, const PlannedTaskSet& planned,
-                                      KnownBounds bounds, KnownBounds chains, const RunPlace& place) {
+                                      KnownBounds bounds, KnownBounds chains, const RunPlace& place,
+                                      JournalObserver* observer) {
   RunJournal made;
-  if (path.empty()) return made;
-  JournalOptions options{.partitions = place.partitions, .rotate_at = rotate_at};
+  if (path.empty() && observer == nullptr) return made;
+  JournalOptions options{.partitions = place.partitions, .rotate_at = rotate_at, .observer = observer};
   if (place.clock == "virtual") options.when_full = WhenFull::Wait;
   auto journal = Journal::open(path, header_of(planned, bounds, chains, place), options);
   if (!journal) return tl::unexpected(std::move(journal.error()));

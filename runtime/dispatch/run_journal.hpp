@@ -15,7 +15,7 @@ namespace tutti::internal {
 class RunJournal {
  public:
   /// Makes the file with its head.
-  /// @param path       empty: no journal
+  /// @param path       empty: no file; and no journal where there is no observer either
   /// @param rotate_at  a file of that size is followed by another; 0: never
   /// @param bounds     [tasks] of responses; empty: none are known
   /// @param chains     [chains] bounds on their reactions; empty: none are known
@@ -23,7 +23,7 @@ class RunJournal {
   /// @errors as `Journal::open`.
   [[nodiscard]] static Expected<RunJournal> open(const std::string& path, Bytes rotate_at,
                                                  const PlannedTaskSet& planned, KnownBounds bounds, KnownBounds chains,
-                                                 const RunPlace& place);
+                                                 const RunPlace& place, JournalObserver* observer = nullptr);
 
   /// [partitions]; empty where there is no journal.
   [[nodiscard]] std::span<JobRecorder* const> recorders() const { return recorders_; }

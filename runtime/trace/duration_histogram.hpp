@@ -23,18 +23,29 @@ class DurationHistogram {
     const Duration value = std::max(time, Duration{0});
     ++counts_[bucket_of(value)];
     ++count_;
+    total_ += value;
     largest_ = std::max(largest_, value);
   }
 
   void merge(const DurationHistogram& other) noexcept {
     for (std::size_t bucket = 0; bucket < kBuckets; ++bucket) counts_[bucket] += other.counts_[bucket];
     count_ += other.count_;
+    total_ += other.total_;
     largest_ = std::max(largest_, other.largest_);
   }
 
   [[nodiscard]] std::uint64_t count() const { return count_; }
   /// 0 of none.
   [[nodiscard]] Duration largest() const { return largest_; }
+  /// Sum of all durations.
+  [[nodiscard]] Duration total() const { return total_; }
+  /// How many durations are at most this one, less those that share the last bucket with longer ones.
+  [[nodiscard]] std::uint64_t at_most(Duration time) const {
+    if (time >= largest_) return count_;
+    std::uint64_t seen = 0;
+    for (std::size_t bucket = 0; bucket < kBuckets && end_of(bucket) <= time; ++bucket) seen += counts_[bucket];
+    return seen;
+  }
 
   /// The smallest value that `permille` of 1000 durations do not exceed, rounded up to the end of its bucket; 0 of
   /// none.
@@ -70,7 +81,7 @@ class DurationHistogram {
 
   std::array<std::uint64_t, kBuckets> counts_{};
   std::uint64_t count_ = 0;
-  Duration largest_{};
+  Duration total_{}, largest_{};
 };
 
 }  // namespace tutti::internal

@@ -62,8 +62,9 @@ Expected<std::unique_ptr<Journal>> Journal::open(const std::string& path, Journa
                                                  const JournalOptions& options) {
   TUTTI_EXPECTS(options.partitions >= 1 && options.partitions <= kMostPartitions, "a journal has 1 to 1000 partitions");
   std::error_code status;
-  std::string absolute = std::filesystem::absolute(path, status).string();  // the program may change its folder
-  auto file = JournalFile::create(status ? path : absolute);
+  std::string absolute;
+  if (!path.empty()) absolute = std::filesystem::absolute(path, status).string();  // the program may change its folder
+  auto file = path.empty() ? Expected<JournalFile>(JournalFile()) : JournalFile::create(status ? path : absolute);
   if (!file) return tl::unexpected(file.error());
   std::unique_ptr<Journal> journal(
       new Journal(status ? path : std::move(absolute), std::move(header), options, *std::move(file)));
@@ -133,6 +134,7 @@ void Journal::empty_rings() {
     for (std::size_t i = 0; i < recorders_.size(); ++i) more |= take_jobs(i);
     flush();
   }
+  if (options_.observer != nullptr) options_.observer->end_turn();
 }
 
 bool Journal::take_jobs(std::size_t partition) {
@@ -148,6 +150,7 @@ bool Journal::take_jobs(std::size_t partition) {
     if (!begun) begin_jobs(partition, job_.number);
     begun = true;
     record_.put(job_.entry, job_.streams);
+    if (options_.observer != nullptr) options_.observer->see(job_);
     progress.next = job_.number + 1;
     ++jobs_in_buffer_;
   }

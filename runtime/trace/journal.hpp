@@ -24,6 +24,15 @@ enum class WhenFull : std::uint8_t {
   Wait,  ///< its thread sleeps until there is room: for virtual time, which waits
 };
 
+/// Sees the jobs of a journal while it runs, in the thread that writes it.
+class JournalObserver {
+ public:
+  virtual ~JournalObserver() = default;
+  virtual void see(const RecordedJob& job) = 0;
+  /// All jobs that were there have been seen: every 10 ms, and at the end.
+  virtual void end_turn() = 0;
+};
+
 /// How a journal is written.
 struct JournalOptions {
   std::size_t partitions = 1;  ///< 1 to 1000
@@ -32,6 +41,7 @@ struct JournalOptions {
   WhenFull when_full = WhenFull::Lose;
   Bytes ring{4 << 20};                   ///< of each partition: 27,000 jobs without stream times
   std::chrono::milliseconds period{10};  ///< how often the rings are emptied
+  JournalObserver* observer = nullptr;   ///< outlives the journal
 };
 
 /// What became of the jobs of a journal: handed_over = written + lost_ring_full + lost_unwritten.
@@ -77,6 +87,7 @@ class Journal {
  public:
   /// Makes the file with its head, and starts the thread. A journal that has this name already is renamed, as in a
   /// rotation: NAME is the newest file, NAME.1, NAME.2, ... are older ones, from the oldest on.
+  /// @param path  empty: there is no file, and jobs are for the observer alone
   /// @errors InvalidInput: something that is no journal has this name, or it may not be written. Machine: the head
   ///         could not be written, or no thread started; there is no new file then.
   [[nodiscard]] static Expected<std::unique_ptr<Journal>> open(const std::string& path, JournalHeader header,

@@ -96,6 +96,7 @@ JournalFile& JournalFile::operator=(JournalFile&& other) noexcept {
 JournalFile::~JournalFile() { close(); }
 
 int JournalFile::append(std::span<const std::byte> bytes) noexcept {
+  if (descriptor_ < 0) return 0;
   auto rest = bytes;
   while (!rest.empty()) {
     const ssize_t written = write(descriptor_, rest.data(), rest.size());

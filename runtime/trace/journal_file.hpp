@@ -16,6 +16,8 @@ class JournalFile {
   /// Makes the file. A journal that has this name already is put aside.
   /// @errors InvalidInput: something else has this name, or the folder may not be written.
   [[nodiscard]] static Expected<JournalFile> create(const std::string& path);
+  /// No file: what is written is gone.
+  JournalFile() = default;
   JournalFile(JournalFile&& other) noexcept;
   JournalFile& operator=(JournalFile&& other) noexcept;
   JournalFile(const JournalFile&) = delete;  // it is closed once

@@ -10,6 +10,7 @@
 #include "apps/interrupt.hpp"
 #include "apps/output_file.hpp"
 #include "apps/seed.hpp"
+#include "apps/terminal.hpp"
 #include "apps/tutti/commands/command.hpp"
 #include "apps/tutti/commands/file_kind.hpp"
 #include "apps/tutti/commands/kernels.hpp"
@@ -18,6 +19,7 @@
 #include "apps/tutti/formats/trace_file.hpp"
 #include "apps/tutti/reports/chains_report.hpp"
 #include "apps/tutti/reports/faults_report.hpp"
+#include "apps/tutti/reports/live_run.hpp"
 #include "apps/tutti/reports/run_report.hpp"
 #include "runtime/dispatch/faulty_machines.hpp"
 #include "runtime/dispatch/partitioned_run.hpp"
@@ -41,6 +43,7 @@ struct RunCommand {
   std::string journal;
   std::string journal_size;
   std::string trace;
+  std::string metrics;
   bool endless = false;
   programs::BackendWords backend;
   std::uint64_t seed = 1;
@@ -110,16 +113,28 @@ std::optional<Error> write_run_trace(const RunCommand& command) {
 
 /// The journal that the command asks for.
 Expected<RunJournal> open_journal(const RunCommand& command, const PlannedTaskSet& planned,
-                                  const WorstResponses& bounds, const ChainBounds& chains, const RunPlace& place) {
+                                  const WorstResponses& bounds, const ChainBounds& chains, const RunPlace& place,
+                                  JournalObserver* observer) {
   if (command.journal.empty() && !command.trace.empty())
-    return RunJournal::open(scratch_journal(command.trace), Bytes{}, planned, bounds, chains, place);
+    return RunJournal::open(scratch_journal(command.trace), Bytes{}, planned, bounds, chains, place, observer);
   Bytes rotate_at{};
   if (!command.journal_size.empty()) {
     const auto size = parse_bytes(command.journal_size);
     if (!size) return invalid_input("--journal-size: " + size.error().message);
     rotate_at = *size;
   }
-  return RunJournal::open(command.journal, rotate_at, planned, bounds, chains, place);
+  return RunJournal::open(command.journal, rotate_at, planned, bounds, chains, place, observer);
+}
+
+/// Lines on a terminal, and metrics, where somebody reads them. A virtual clock is sooner done than read.
+std::unique_ptr<LiveRun> live_run(const RunCommand& command, const PlannedTaskSet& planned,
+                                  const WorstResponses& bounds, const RunPlace& place) {
+  const bool is_read = !programs::is_quiet() && (programs::shows_live() || place.clock == "real");
+  if (command.metrics.empty() && !is_read) return nullptr;
+  std::vector<MeasuredTask> tasks;
+  for (std::size_t i = 0; i < planned.tasks.tasks.size(); ++i)
+    tasks.push_back({planned.tasks.tasks[i].name, planned.tasks.tasks[i].deadline, bound_of(bounds, i)});
+  return std::make_unique<LiveRun>(std::move(tasks), command.metrics);
 }
 
 /// The sources of the triggers that release jobs. On the virtual clock, and where faults meet triggers, a simulated
@@ -163,7 +178,8 @@ int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, con
     programs.push_back(std::make_unique<PatternProgram>(*machine, task, command.seed));
     rows.push_back(programs.back().get());
   }
-  auto journal = open_journal(command, planned, bounds, chains, machines->place());
+  const auto live = live_run(command, planned, bounds, machines->place());
+  auto journal = open_journal(command, planned, bounds, chains, machines->place(), live.get());
   if (!journal) return report_error(journal.error());
   const auto self_test = self_test_of_run(command.self_test, *options, machines->executors().front()->role(), *machine);
   std::optional<FaultyMachines> faulty;
@@ -176,9 +192,10 @@ int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, con
   const ScratchFile scratch(command.journal.empty() && !command.trace.empty() ? scratch_journal(command.trace) : "");
   const Expected<RunRecord> record =
       faulty ? execute(faulty->executors(), faulty->programs(), parts) : execute(machines->executors(), rows, parts);
-  if (!record) return report_error(record.error());
   RunPlace place = machines->place();
   journal->close(place.notes);
+  const auto unwritten = live ? live->end() : std::nullopt;
+  if (!record) return report_error(record.error());
   place.notes.insert(place.notes.end(), record->notes.begin(), record->notes.end());
   if (command.endless && command.journal.empty() && !planned.tasks.chains.empty())
     place.notes.emplace_back("an endless run keeps no jobs to measure chains by; 'tutti report' does from a --journal");
@@ -200,6 +217,7 @@ int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, con
     if (faulty) fmt::print("\n{}", faults_text(*faults, planned.tasks, faulty->counts()));
     if (self_test) fmt::print("\n{}", self_test_text(*self_test));
   }
+  if (unwritten) return report_error(*unwritten);
   if (const auto fault = write_run_trace(command)) return report_error(*fault);
   const ExitCode exit_code = command.backend.serialize ? exit_code_without_times(*record)
                                                        : exit_code_of(*record, simulates_guarantee, measured);
@@ -266,8 +284,9 @@ int run(const RunCommand& command) {
   const auto options = run_options(command);
   if (!options) return report_error(options.error());
   if (const auto checked = backend_options(command.backend); !checked) return report_error(checked.error());
-  if (!command.trace.empty())
-    if (const auto writable = programs::check_writable(command.trace); !writable) return report_error(writable.error());
+  for (const std::string& path : {command.trace, command.metrics})
+    if (!path.empty())
+      if (const auto writable = programs::check_writable(path); !writable) return report_error(writable.error());
   if (const auto checked = check_self_test(command.self_test, command.backend); !checked)
     return report_error(checked.error());
   auto tasks = command.file.load_task_set(command.backend.no_peer);
@@ -343,7 +362,12 @@ void add_run(programs::CommandLine& program) {
   programs::Option journal_size =
       command.add("--journal-size", &options->journal_size, "a file of that size is followed by another, like 100 MB")
           .needs(journal);
-  command.add("--trace", &options->trace, kTraceOption).excludes(scenario).excludes(journal_size);
+  command.add("--trace", &options->trace, kTraceOption).file().excludes(scenario).excludes(journal_size);
+  command
+      .add("--metrics", &options->metrics,
+           "text file for Prometheus, replaced every second: jobs, misses, causes, responses, release lateness")
+      .file()
+      .excludes(scenario);
   programs::add_backend_options(command, options->backend);
   programs::add_serialize_option(command, options->backend);
   command.add("--seed", &options->seed, "of the release jitter, the data and the faults")

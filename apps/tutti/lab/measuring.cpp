@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/terminal.hpp"
 #include "model/base/quantile.hpp"
 #include "model/base/random.hpp"
 #include "model/machine/ports.hpp"
@@ -177,13 +178,17 @@ class Measuring {
     return {};
   }
 
-  Expected<void> run_round() {
+  /// Runs of one round.
+  [[nodiscard]] std::size_t runs() const { return prepared_.size(); }
+
+  Expected<void> run_round(programs::Progress& progress) {
     for (std::size_t i = 0; i < prepared_.size(); ++i) {
       if (options_.interrupted != nullptr && *options_.interrupted)
         return invalid_input("interrupted; nothing was written");
       const auto measured = measure_armed(executor_, prepared_[i]);
       if (!measured) return tl::unexpected(measured.error());
       note(i, *measured);
+      progress.step();
     }
     return {};
   }
@@ -310,8 +315,9 @@ double uncertainty_of_median(std::span<const double> values) {
 Expected<Measurements> measure(Executor& executor, const MeasuringOptions& options) {
   Measuring measuring(executor, options);
   if (auto ok = measuring.prepare(); !ok) return tl::unexpected(std::move(ok.error()));
+  programs::Progress progress("rates", static_cast<std::size_t>(options.most_rounds) * measuring.runs());
   for (int round = 1; round <= options.most_rounds; ++round) {
-    if (auto ok = measuring.run_round(); !ok) return tl::unexpected(std::move(ok.error()));
+    if (auto ok = measuring.run_round(progress); !ok) return tl::unexpected(std::move(ok.error()));
     const double known = measuring.known();
     if (options.progress) options.progress(round, known);
     if (round >= options.least_rounds && known <= options.enough) break;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/terminal.hpp"
 #include "apps/tutti/lab/measuring.hpp"
 #include "model/calibration/cost_batch.hpp"
 #include "runtime/core/scratch_buffers.hpp"
@@ -238,9 +239,10 @@ class MeasuringCosts {
     return {};
   }
 
-  Expected<void> run_round(int round) {
+  Expected<void> run_round(int round, programs::Progress& progress) {
     const int more = std::max(1, options_.repetitions_of_one / std::max(1, options_.repetitions));
     for (std::size_t i = 0; i < samples_.size(); ++i) {
+      progress.step();
       if (samples_[i].idle.count() > 0 && round % kIdleEvery != 1) continue;
       const bool is_one = samples_[i].count == 1 && samples_[i].bytes.count == kSizes.front() &&
                           samples_[i].beside.count == 0 && samples_[i].in_a_row == 0;
@@ -250,6 +252,7 @@ class MeasuringCosts {
     return {};
   }
 
+  [[nodiscard]] std::size_t samples() const { return samples_.size(); }
   [[nodiscard]] std::vector<CostSample> take() { return std::move(samples_); }
 
  private:
@@ -292,8 +295,10 @@ Expected<std::vector<CostSample>> measure_costs(Executor& executor, std::vector<
   MeasuringCosts measuring(executor, std::move(samples), options);
   if (auto ok = measuring.prepare(); !ok) return tl::unexpected(std::move(ok.error()));
   const Duration last = executor.clock().now() + options.enough;
+  const auto rounds = static_cast<std::size_t>(options.repetitions + 1);
+  programs::Progress progress("costs of commands", rounds * measuring.samples());
   for (int round = 0; round <= options.repetitions && (round <= 1 || executor.clock().now() < last); ++round)
-    if (auto ok = measuring.run_round(round); !ok) return tl::unexpected(std::move(ok.error()));
+    if (auto ok = measuring.run_round(round, progress); !ok) return tl::unexpected(std::move(ok.error()));
   return measuring.take();
 }
 

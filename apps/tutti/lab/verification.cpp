@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "apps/terminal.hpp"
 #include "apps/tutti/lab/measuring.hpp"
 #include "model/base/quantile.hpp"
 #include "model/batch/safe_bound.hpp"
@@ -28,12 +29,14 @@ double median_ms(std::span<const Duration> latencies) {
 class Verifying {
  public:
   Verifying(Executor& executor, const Planner& planner, std::span<const VerifiedBatch> batches,
-            std::span<Verification> results, std::vector<double>& starts_us, const std::atomic<bool>* interrupted)
+            std::span<Verification> results, std::vector<double>& starts_us, programs::Progress& progress,
+            const std::atomic<bool>* interrupted)
       : executor_(executor),
         planner_(planner),
         batches_(batches),
         results_(results),
         starts_us_(starts_us),
+        progress_(progress),
         interrupted_(interrupted) {}
 
   Expected<void> run(const ScratchBuffers& buffers, int repeats) {
@@ -47,6 +50,7 @@ class Verifying {
         if (!latency) return tl::unexpected(latency.error());
         results_[i].latencies.push_back(*latency);
         if (round < repeats) timelines[i].push_back(prepared_[i].measured());
+        progress_.step();
       }
     }
     for (std::size_t i = 0; i < batches_.size(); ++i) {
@@ -130,6 +134,7 @@ class Verifying {
   std::span<const VerifiedBatch> batches_;
   std::span<Verification> results_;
   std::vector<double>& starts_us_;
+  programs::Progress& progress_;
   const std::atomic<bool>* interrupted_;
   std::vector<PreparedBatch> prepared_;
 };
@@ -181,10 +186,11 @@ Expected<VerifiedRuns> verify_batches(Executor& executor, const Planner& planner
   if (!buffers) return tl::unexpected(std::move(buffers.error()));
   VerifiedRuns runs;
   runs.batches.resize(batches.size());
+  programs::Progress progress("verify", 2 * batches.size() * static_cast<std::size_t>(repeats));
   for (std::size_t first = 0; first < batches.size(); first += kAtOnce) {
     const std::size_t count = std::min(kAtOnce, batches.size() - first);
     Verifying some(executor, planner, std::span(batches).subspan(first, count),
-                   std::span(runs.batches).subspan(first, count), runs.starts_us, interrupted);
+                   std::span(runs.batches).subspan(first, count), runs.starts_us, progress, interrupted);
     if (auto ok = some.run(*buffers, repeats); !ok) return tl::unexpected(std::move(ok.error()));
   }
   return runs;

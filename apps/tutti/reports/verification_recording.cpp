@@ -9,7 +9,7 @@ namespace tutti::internal {
 namespace {
 
 /// Time between two batches of the recording.
-constexpr Duration kBetween{100'000};
+constexpr Duration kBetweenRuns{100'000};
 
 std::vector<StreamTime> times_of(const Timeline& measured, Duration from) {
   std::vector<StreamTime> times;
@@ -51,7 +51,7 @@ void record_verification(const Topology& machine, const std::vector<VerifiedBatc
     }
     sink.job(job);
     runs.add_run(i, i, batches[i].name, times_of(result.measured, from));
-    from += std::max(result.measured.latency, result.latest) + kBetween;
+    from += std::max(result.measured.latency, result.latest) + kBetweenRuns;
   }
   sink.end({});
 }

@@ -56,6 +56,20 @@ TEST(DurationHistogram, KeepsTheLargestOfThoseThatAreTooLong) {
   EXPECT_EQ(of({-5}).quantile(500), Duration{0});
 }
 
+// 10 + 100 + 1000 = 1110 ns. 1000 ns lie in a bucket of 8 from 1000 to 1007.
+TEST(DurationHistogram, CountsThoseUpToATime) {
+  DurationHistogram times;
+  for (const std::int64_t ns : {10, 100, 1000}) times.add(Duration{ns});
+  EXPECT_EQ(times.total(), Duration{1110});
+  EXPECT_EQ(times.at_most(Duration{9}), 0U);
+  EXPECT_EQ(times.at_most(Duration{10}), 1U);
+  EXPECT_EQ(times.at_most(Duration{999}), 2U);
+  EXPECT_EQ(times.at_most(Duration{1000}), 3U);
+  times.merge(times);
+  EXPECT_EQ(times.at_most(Duration{150}), 4U);
+  EXPECT_EQ(times.total(), Duration{2220});
+}
+
 TEST(DurationHistogram, IsAtMostA64thAboveTheSlowOracle) {
   for (std::uint64_t seed = 0; seed < test::rounds(std::uint64_t{300}); ++seed) {
     test::Random random(seed);

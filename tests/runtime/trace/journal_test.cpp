@@ -121,6 +121,31 @@ TEST_F(JournalTest, HasItsHeadEveryJobAndItsEnd) {
 }
 
 // The smallest ring holds 431 jobs (see entry_ring_test), and nobody empties it: of 1000, 569 are lost.
+/// Counts what it sees.
+struct CountingObserver : JournalObserver {
+  void see(const RecordedJob& job) override { sum += job.entry.index; }
+  void end_turn() override { ++turns; }
+
+  std::uint64_t sum = 0;
+  int turns = 0;
+};
+
+// 0 + 1 + ... + 99 = 4950, with a file and without one.
+TEST_F(JournalTest, ShowsEachJobToItsObserver) {
+  for (const std::string& name : {path(), std::string()}) {
+    CountingObserver observer;
+    JournalOptions options;
+    options.observer = &observer;
+    auto journal = Journal::open(name, some_header(), options).value();
+    for (std::uint64_t i = 0; i < 100; ++i) journal->recorder(0).record(job_number(i));
+    const JournalTotals totals = journal->close();
+    EXPECT_EQ(observer.sum, 4950U);
+    EXPECT_GE(observer.turns, 1);
+    EXPECT_TRUE(totals.notes.empty());
+    EXPECT_EQ(totals.written, 100U);
+  }
+}
+
 TEST_F(JournalTest, CountsWhatAFullRingLoses) {
   auto journal = open({.ring = Bytes{0}, .period = kNever});
   std::this_thread::sleep_for(milliseconds(50));  // its first turn is over
