@@ -157,10 +157,16 @@ void PlannedRuns::add(const Stream& stream, RecordingSlice slice, const std::opt
   if (flows) add_to_chains(stream, copied, ran);
 }
 
-/// Data that lies at a GPU goes on with the next copy from there, or the next kernel that brings none of its own.
+/// Data that lies at a GPU goes on with the next copy from there, or the next kernel that brings none of its own, that
+/// begins when it is there.
 void PlannedRuns::add_to_chains(const Stream& stream, std::size_t copied, std::size_t ran) {
+  if (copied == kNoSlice && ran == kNoSlice) return;
+  const Duration start = slices_[copied != kNoSlice ? copied : ran].start;
   const auto chain_at = [&](std::uint32_t vertex) {
-    const auto found = std::ranges::find(open_, vertex, &std::pair<std::uint32_t, std::size_t>::first);
+    const auto found = std::ranges::find_if(open_, [&](const auto& lying) {
+      const auto& chain = chains_[lying.second];
+      return lying.first == vertex && (chain.empty() || slices_[chain.back()].end <= start);
+    });
     if (vertex == kNone || found == open_.end()) {
       chains_.emplace_back();
       return chains_.size() - 1;
@@ -172,7 +178,6 @@ void PlannedRuns::add_to_chains(const Stream& stream, std::size_t copied, std::s
   const auto leave_at = [&](std::uint32_t vertex, std::size_t chain) {
     if (vertex < gpus_.size() && gpus_[vertex]) open_.emplace_back(vertex, chain);
   };
-  if (copied == kNoSlice && ran == kNoSlice) return;
   const std::size_t chain = chain_at(copied != kNoSlice ? stream.from : stream.on);
   for (const std::size_t slice : {copied, ran})
     if (slice != kNoSlice && slices_[slice].end > slices_[slice].start) chains_[chain].push_back(slice);
