@@ -334,6 +334,7 @@ class SetUp(Tree):
 
     def test_bench_goes_on_without_the_optional_package(self):
         self.write("build-bench/tests/bench/planner", "#!/bin/sh\necho table $*\n", executable=True)
+        self.write("tests/bench/trace_run.py", "")
         self.write("tests/bench/wafer_run.py", "import sys\nprint('runs of', *sys.argv[1:])\n")
         run, log = self.run_tool("bench", "--benchmark_filter=x", installed="one two three", who="1000")
         self.assertEqual(run.returncode, 0, run.stderr)
