@@ -11,6 +11,8 @@ constexpr std::size_t kWaiting = 16384;
 // Rounding makes neighbours overlap by so much: starts are rounded down, ends up.
 constexpr Duration kRounding{2};
 
+constexpr double kLeastBandwidth = 1e-6;  // GB/s: less is in damaged files alone
+
 constexpr std::uint32_t kJobsProcess = 1, kLinksProcess = 2, kFirstDevice = 10;
 
 /// A text as JSON, without its quotation marks.
@@ -56,7 +58,7 @@ void LinkLoads::change(std::uint32_t link, double by) {
 template <class Changed>
 void LinkLoads::show(const Changed& changed) {
   for (const std::uint32_t link : changed_) {
-    changed(now_, link, links_[link].gbps > 0 ? 100 * loads_[link].rate / links_[link].gbps : 0);
+    changed(now_, link, links_[link].gbps > kLeastBandwidth ? 100 * loads_[link].rate / links_[link].gbps : 0);
     loads_[link].changed = false;
   }
   changed_.clear();

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """`tutti view`: the document in the page, what may be read, what is refused. tests/viewer looks at the page in a browser."""
 import json
+import random
 import sys
 
 from programs import EXAMPLE, WAFER, Programs, main
@@ -104,6 +105,30 @@ class View(Programs):
         answer, said = self.document(cut, code=2)
         self.assertRegex(said, r"cut: line \d+, column \d+: the trace is cut off here")
         self.assertGreater(len(answer["jobs"]["index"]), 0)
+
+    # Records with right checksums and wrong contents, in any order; traces with wrong letters.
+    def test_any_damage_ends_with_an_answer(self):
+        trace, damaged = self.folder / "t.json", self.folder / "damaged"
+        self.run_it("--trace", trace)
+        whole, text_of_trace, draw = self.journal.read_bytes(), trace.read_bytes()[:20_000], random.Random(1)
+        starts = [0]
+        while starts[-1] < len(whole):
+            starts.append(starts[-1] + 12 + int.from_bytes(whole[starts[-1] + 10:starts[-1] + 12], "little"))
+        for _ in range(60):
+            records = [bytearray(whole[begin:end]) for begin, end in zip(starts, starts[1:])]
+            one = draw.choice(records)
+            one[draw.randrange(12, len(one))] = draw.choice((0, 1, 127, 128, 255))
+            if draw.random() < 0.3:
+                draw.shuffle(records)
+            letters = bytearray(text_of_trace)
+            letters[draw.randrange(len(letters))] = draw.choice(b'0123456789"{}[],:-e')
+            for data in (b"".join(record(each[8], bytes(each[12:])) for each in records), bytes(letters)):
+                damaged.write_bytes(data)
+                again = self.folder / "again.json"
+                run = self.tutti("view", damaged, "--html", self.html, "--trace", again)
+                self.assertIn(run.returncode, (0, 2), run.stderr)
+                if run.returncode == 0:
+                    json.loads(again.read_text(encoding="utf-8"), parse_constant=self.fail)
 
     def test_what_cannot_be_shown_is_refused(self):
         trace = self.folder / "t.json"
