@@ -66,7 +66,9 @@ int predict(const PredictCommand& command) {
 
 void add_predict(programs::CommandLine& program) {
   programs::CommandLine command = program.command("predict", "how long a batch takes, and when each stream runs");
-  command.footer("Example:\n  tutti predict configs/batches/inspection-example.yaml --planner time_division");
+  command.footer(
+      "Examples:\n  tutti predict configs/batches/inspection-example.yaml --planner time_division\n"
+      "  tutti predict configs/batches/inspection-example.yaml --trace batch.json");
   auto options = std::make_shared<PredictCommand>();
   options->file.add_file(command, "batch file", {FileKind::Batch});
   options->file.add_planner(command);

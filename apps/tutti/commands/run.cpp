@@ -314,7 +314,8 @@ int run(const RunCommand& command) {
 void add_run(programs::CommandLine& program) {
   programs::CommandLine command = program.command("run", "runs a task set whose deadlines are guaranteed");
   command.footer(
-      "Example:\n  tutti run configs/tasks/wafer-inspection.yaml --jobs 100\n"
+      "Examples:\n  tutti run configs/tasks/wafer-inspection.yaml --jobs 100\n"
+      "  tutti run configs/tasks/wafer-inspection.yaml --jobs 100 --trace run.json.gz\n"
       "A job is over its bound when its response exceeds the bound that admission gave it, or a batch of it its "
       "latest\n"
       "finish; --json names the cause of each: trigger, release, gate, blocking, transfer, kernel, host, dispatch,\n"

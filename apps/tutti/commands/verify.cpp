@@ -440,7 +440,7 @@ void add_verify(programs::CommandLine& program) {
       "Examples:\n"
       "  tutti verify --machine machine.yaml --random 100 --seed 7 --max-error 5\n"
       "  tutti verify --machine machine.yaml --random 1000 --seed clock --save-worst worst.yaml\n"
-      "  tutti verify batch.yaml --out timelines.json");
+      "  tutti verify batch.yaml --out timelines.json --trace runs.json.gz");
   auto options = std::make_shared<VerifyCommand>();
   reads(command.add("files", &options->files, "batch files, all for one machine"), {FileKind::Batch});
   options->file.add_machine(command);
