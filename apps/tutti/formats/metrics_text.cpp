@@ -91,7 +91,8 @@ class MetricsText {
     each([&](const std::string& task, const MeasuredTask&, const JobSummary& summary) {
       const DurationHistogram& times = of(summary);
       for (const std::int64_t end : kBucketEnds)
-        put("{}_bucket{{task=\"{}\",le=\"{}\"}} {}\n", name, task, in_seconds(Duration{end}), times.at_most(Duration{end}));
+        put("{}_bucket{{task=\"{}\",le=\"{}\"}} {}\n", name, task, in_seconds(Duration{end}),
+            times.at_most(Duration{end}));
       put("{}_bucket{{task=\"{}\",le=\"+Inf\"}} {}\n", name, task, times.count());
       put("{}_sum{{task=\"{}\"}} {}\n{}_count{{task=\"{}\"}} {}\n", name, task, in_seconds(times.total()), name, task,
           times.count());

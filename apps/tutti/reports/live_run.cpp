@@ -66,8 +66,7 @@ std::string LiveRun::lines() const {
         bound ? fmt::format(" of {:.3f} ms ({:.0f} %)", to_ms(*bound), 100 * to_ms(worst) / to_ms(*bound)) : " ms";
     const std::string missed = fmt::format("{} missed", jobs.without_deadline_met());
     text += fmt::format("{:<{}}  {:>8} jobs, {}, {} over bound, worst response {:.3f}{}\n", tasks_[i].name, width,
-                        jobs.jobs(), missed,
-                        jobs.over_bound(), to_ms(worst), share);
+                        jobs.jobs(), missed, jobs.over_bound(), to_ms(worst), share);
   }
   return text;
 }
