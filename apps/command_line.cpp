@@ -272,7 +272,7 @@ CommandDescription CommandLine::describe(const CLI::App& app) const {
     described.text = option->get_description();
     described.default_text = option->get_default_str();
     described.group = option->get_group();
-    described.takes_value = option->get_type_size() != 0;
+    described.takes_value = option->get_items_expected_max() > 0;
     described.may_be_repeated = option->get_items_expected_max() > 1 || option->get_name() == "--verbose";
     described.required = option->get_required();
     if (const auto values = program_->values.find(option); values != program_->values.end()) {

@@ -38,6 +38,8 @@ void add_doctor(programs::CommandLine& program);
 void add_accelerate(programs::CommandLine& program);
 void add_advise(programs::CommandLine& program);
 void add_view(programs::CommandLine& program);
+void add_completion(programs::CommandLine& program);
+void add_manual(programs::CommandLine& program);
 
 /// The options that subcommands reading a file share.
 struct FileOptions {

@@ -130,7 +130,7 @@ class Usage(Programs):
                  "a journal": (journal, "report {}"), "a list of measured rates": (MEASURED, "calibrate --from {}"), "a job set": (jobs, "check --jobs {}"),
                  "an output of --json": (report, "no command reads it"), "a picture": ("configs/batches/inspection-example.svg", "no command")}
         readers = {"a machine file": ["topology", "show"], "a batch": ["predict"], "a task set": ["check"], "an exchange file": ["advise"], "a journal": ["report"],
-                   "a job set": ["check", "--jobs"], "a list of measured rates": ["calibrate", "--out", "x", "--from"], "a list of faults": ["run", WAFER, "--faults"],
+                   "a job set": ["check", "--jobs"], "a list of measured rates": ["calibrate", "--out", str(self.folder / "m.yaml"), "--from"], "a list of faults": ["run", WAFER, "--faults"],
                    "a scenario": ["run", WAFER, "--scenario"], "a list of changes": ["run", WAFER, "--for", "1s", "--changes"]}
         for wanted, words in readers.items():
             for kind, (file, command) in files.items():
