@@ -20,6 +20,7 @@
 #include "apps/tutti/reports/chains_report.hpp"
 #include "apps/tutti/reports/faults_report.hpp"
 #include "apps/tutti/reports/live_run.hpp"
+#include "apps/tutti/reports/responses_svg.hpp"
 #include "apps/tutti/reports/run_report.hpp"
 #include "runtime/dispatch/faulty_machines.hpp"
 #include "runtime/dispatch/partitioned_run.hpp"
@@ -44,6 +45,7 @@ struct RunCommand {
   std::string journal_size;
   std::string trace;
   std::string metrics;
+  std::string svg;
   bool endless = false;
   programs::BackendWords backend;
   std::uint64_t seed = 1;
@@ -126,15 +128,19 @@ Expected<RunJournal> open_journal(const RunCommand& command, const PlannedTaskSe
   return RunJournal::open(command.journal, rotate_at, planned, bounds, chains, place, observer);
 }
 
+std::vector<MeasuredTask> measured_tasks(const PlannedTaskSet& planned, const WorstResponses& bounds) {
+  std::vector<MeasuredTask> tasks;
+  for (std::size_t i = 0; i < planned.tasks.tasks.size(); ++i)
+    tasks.push_back({planned.tasks.tasks[i].name, planned.tasks.tasks[i].deadline, bound_of(bounds, i)});
+  return tasks;
+}
+
 /// Lines on a terminal, and metrics, where somebody reads them. A virtual clock is sooner done than read.
 std::unique_ptr<LiveRun> live_run(const RunCommand& command, const PlannedTaskSet& planned,
                                   const WorstResponses& bounds, const RunPlace& place) {
   const bool is_read = !programs::is_quiet() && (programs::shows_live() || place.clock == "real");
   if (command.metrics.empty() && !is_read) return nullptr;
-  std::vector<MeasuredTask> tasks;
-  for (std::size_t i = 0; i < planned.tasks.tasks.size(); ++i)
-    tasks.push_back({planned.tasks.tasks[i].name, planned.tasks.tasks[i].deadline, bound_of(bounds, i)});
-  return std::make_unique<LiveRun>(std::move(tasks), command.metrics);
+  return std::make_unique<LiveRun>(measured_tasks(planned, bounds), command.metrics);
 }
 
 /// The sources of the triggers that release jobs. On the virtual clock, and where faults meet triggers, a simulated
@@ -218,6 +224,11 @@ int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, con
     if (self_test) fmt::print("\n{}", self_test_text(*self_test));
   }
   if (unwritten) return report_error(*unwritten);
+  if (!command.svg.empty()) {
+    const auto drawn =
+        programs::write_file(command.svg, responses_svg(measured_tasks(planned, bounds), record->summaries));
+    if (!drawn) return report_error(drawn.error());
+  }
   if (const auto fault = write_run_trace(command)) return report_error(*fault);
   const ExitCode exit_code = command.backend.serialize ? exit_code_without_times(*record)
                                                        : exit_code_of(*record, simulates_guarantee, measured);
@@ -284,7 +295,7 @@ int run(const RunCommand& command) {
   const auto options = run_options(command);
   if (!options) return report_error(options.error());
   if (const auto checked = backend_options(command.backend); !checked) return report_error(checked.error());
-  for (const std::string& path : {command.trace, command.metrics})
+  for (const std::string& path : {command.trace, command.metrics, command.svg})
     if (!path.empty())
       if (const auto writable = programs::check_writable(path); !writable) return report_error(writable.error());
   if (const auto checked = check_self_test(command.self_test, command.backend); !checked)
@@ -364,6 +375,8 @@ void add_run(programs::CommandLine& program) {
       command.add("--journal-size", &options->journal_size, "a file of that size is followed by another, like 100 MB")
           .needs(journal);
   command.add("--trace", &options->trace, kTraceOption).file().excludes(scenario).excludes(journal_size);
+  command.add("--svg", &options->svg, "draw the responses of each task beside bound and deadline into this file")
+      .file();
   command
       .add("--metrics", &options->metrics,
            "text file for Prometheus, replaced every second: jobs, misses, causes, responses, release lateness")

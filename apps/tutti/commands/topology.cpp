@@ -4,12 +4,15 @@
 
 #include <fmt/format.h>
 
+#include "apps/output_file.hpp"
 #include "apps/table.hpp"
 #include "apps/tutti/commands/command.hpp"
 #include "apps/tutti/commands/file_kind.hpp"
 #include "apps/tutti/commands/topology_detect.hpp"
 #include "apps/tutti/reports/report.hpp"
+#include "apps/tutti/reports/topology_svg.hpp"
 #include "model/base/joined.hpp"
+#include "model/batch/batch_yaml.hpp"
 #include "model/calibration/comparison.hpp"
 #include "model/machine/ports.hpp"
 #include "model/sharing/compile_machine.hpp"
@@ -219,10 +222,30 @@ Json show_json(const Topology& machine) {
           {"residuals", residuals}};
 }
 
-int show(const std::string& path, bool json) {
-  const auto machine = load_machine(path);
+struct ShowCommand {
+  std::string path;
+  std::string svg;
+  std::string batch;
+  bool json = false;
+};
+
+/// Draws the machine.
+Expected<void> draw(const ShowCommand& command, const Topology& machine) {
+  if (command.svg.empty()) return {};
+  std::optional<Batch> batch;
+  if (!command.batch.empty()) {
+    auto loaded = load_batch(command.batch, command.path);
+    if (!loaded) return tl::unexpected(std::move(loaded.error()));
+    batch = *std::move(loaded);
+  }
+  return programs::write_file(command.svg, topology_svg(machine, batch));
+}
+
+int show(const ShowCommand& command) {
+  const auto machine = load_machine(command.path);
   if (!machine) return report_error(machine.error());
-  if (json) {
+  if (const auto drawn = draw(command, *machine); !drawn) return report_error(drawn.error());
+  if (command.json) {
     fmt::print("{}\n", show_json(*machine).dump(2));
   } else {
     show_text(*machine);
@@ -241,12 +264,14 @@ void add_topology(programs::CommandLine& program) {
   command.footer(
       "Examples:\n  tutti topology show configs/machines/h200x4.yaml\n"
       "  tutti topology detect --out machine.yaml");
-  show_command.footer("Example:\n  tutti topology show configs/machines/h200x4.yaml");
-  const auto path = std::make_shared<std::string>();
-  const auto json = std::make_shared<bool>(false);
-  reads(show_command.add("file", path.get(), "machine file"), {FileKind::Machine}).required();
-  show_command.add("--json", json.get(), "print one JSON object");
-  show_command.runs([path, json] { return show(*path, *json); });
+  show_command.footer("Example:\n  tutti topology show configs/machines/h200x4.yaml --svg h200x4.svg");
+  const auto options = std::make_shared<ShowCommand>();
+  reads(show_command.add("file", &options->path, "machine file"), {FileKind::Machine}).required();
+  programs::Option svg = show_command.add("--svg", &options->svg, "draw the machine into this file").file();
+  reads(show_command.add("--batch", &options->batch, "colour links by what this batch uses of them"), {FileKind::Batch})
+      .needs(svg);
+  show_command.add("--json", &options->json, "print one JSON object");
+  show_command.runs([options] { return show(*options); });
   add_topology_detect(command);
 }
 
