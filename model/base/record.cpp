@@ -1,5 +1,8 @@
 #include "model/base/record.hpp"
 
+#include <array>
+#include <cmath>
+
 #include "model/base/joined.hpp"
 #include "model/base/suggestion.hpp"
 
@@ -8,6 +11,19 @@ namespace {
 
 std::string joined_words(std::span<const std::string_view> words) {
   return joined(std::vector<std::string>(words.begin(), words.end()));
+}
+
+/// As `is_name`.
+constexpr std::string_view kNamePattern = "^[A-Za-z0-9_.-]{1,128}$";
+
+/// A text of this program as a JSON string.
+std::string json_text(std::string_view text) {
+  std::string json = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') json += '\\';
+    json += c;
+  }
+  return json + '"';
 }
 
 }  // namespace
@@ -47,6 +63,72 @@ void check_word(const std::string& text, const FieldRules& rules, Faults& faults
   }
   if (rules.any_text || (text.empty() && !rules.required) || is_name(text)) return;
   faults.add(path, name_sentence(text));
+}
+
+std::string schema_of_text(std::string_view pattern) {
+  const std::string rule = pattern.empty() ? "" : ", \"pattern\": " + json_text(pattern);
+  return R"({"type": ["string", "number", "boolean"])" + rule + "}";
+}
+
+std::string schema_of_quantity(const std::string& pattern) {
+  const std::string rule = json_text("^(" + pattern + R"(|0+\.?0*|\.0+)$)");
+  return R"({"type": ["string", "number"], "pattern": )" + rule + R"(, "minimum": 0, "maximum": 0})";
+}
+
+std::string schema_of_number(const FieldRules& rules, bool whole) {
+  std::string text = whole ? R"({"type": "integer")" : R"({"type": "number")";
+  if (std::isfinite(rules.least)) text += R"(, "minimum": )" + number_text(rules.least);
+  if (std::isfinite(rules.most)) text += R"(, "maximum": )" + number_text(rules.most);
+  return text + "}";
+}
+
+std::string schema_of_words(std::span<const std::string_view> words) {
+  std::vector<std::string> values;
+  for (const std::string_view word : words) values.push_back(json_text(word));
+  for (const std::string_view boolean : {"true", "false"})
+    if (std::ranges::count(words, boolean) > 0) values.emplace_back(boolean);
+  return R"({"enum": [)" + joined(values) + "]}";
+}
+
+std::string schema_of_name() { return schema_of_text(kNamePattern); }
+
+std::string schema_of_list(const std::string& items) { return R"({"type": "array", "items": )" + items + "}"; }
+
+std::string schema_of_map(const std::string& values) {
+  return R"({"type": "object", "propertyNames": {"pattern": )" + json_text(kNamePattern) +
+         R"(}, "additionalProperties": )" + values + "}";
+}
+
+std::string schema_of_any(std::span<const std::string> forms) {
+  return R"({"anyOf": [)" + joined(std::vector<std::string>(forms.begin(), forms.end())) + "]}";
+}
+
+std::string schema_of_keys(std::span<const KeySchema> keys, std::string_view title) {
+  const auto requires_key = [](std::string_view key) { return R"({"required": [)" + json_text(key) + "]}"; };
+  std::vector<std::string> properties, required, all_of;
+  if (!title.empty()) {
+    properties.emplace_back(R"("version": {"enum": [1, "1"]})");
+    required.push_back(json_text("version"));
+  }
+  for (const KeySchema& row : keys) {
+    properties.push_back(json_text(row.key) + ": " + row.schema);
+    if (!row.alias.empty()) {
+      properties.push_back(json_text(row.alias) + ": " + row.schema);
+      all_of.push_back(R"({"not": {"required": [)" + json_text(row.key) + ", " + json_text(row.alias) + "]}}");
+    }
+    if (!row.rules.required) continue;
+    if (row.rules.unless.empty())
+      required.push_back(json_text(row.key));
+    else
+      all_of.push_back(schema_of_any(std::array{requires_key(row.key), requires_key(row.rules.unless)}));
+  }
+  std::string text = "{";
+  if (!title.empty())
+    text += R"("$schema": "http://json-schema.org/draft-07/schema#", "title": )" + json_text(title) + ", ";
+  text += R"("type": "object", "properties": {)" + joined(properties) + R"(}, "additionalProperties": false)";
+  if (!required.empty()) text += R"(, "required": [)" + joined(required) + "]";
+  if (!all_of.empty()) text += R"(, "allOf": [)" + joined(all_of) + "]";
+  return text + "}";
 }
 
 Node scalar_node(std::string text) {

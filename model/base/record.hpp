@@ -14,6 +14,7 @@
 
 #include "model/base/document.hpp"
 #include "model/base/faults.hpp"
+#include "model/base/units.hpp"
 
 /// Field tables: one row a field, from which a plain struct is read, checked and written.
 ///
@@ -27,7 +28,7 @@
 ///     };
 ///
 /// To add a field, write the member and its row. A type whose form in a file is no map of its fields has a `Form` of
-/// its own: `read`, `write` and `check`.
+/// its own: `read`, `write`, `check` and `schema`.
 namespace tutti::internal {
 
 /// What holds for a field beside its type.
@@ -146,6 +147,26 @@ void check_word(const std::string& text, const FieldRules& rules, Faults& faults
 [[nodiscard]] Node scalar_node(std::string text);
 [[nodiscard]] std::string number_text(double value);
 
+/// Pieces of JSON Schema (draft-07), as JSON texts: what a reader takes, as far as a schema can say it. A plain YAML
+/// scalar may be a number or a boolean for others; words and names are taken as texts here, so schemas allow both.
+[[nodiscard]] std::string schema_of_text(std::string_view pattern = {});
+/// Of a quantity that may be zero, which needs no unit.
+[[nodiscard]] std::string schema_of_quantity(const std::string& pattern);
+[[nodiscard]] std::string schema_of_number(const FieldRules& rules, bool whole);
+[[nodiscard]] std::string schema_of_words(std::span<const std::string_view> words);
+[[nodiscard]] std::string schema_of_name();
+[[nodiscard]] std::string schema_of_list(const std::string& items);
+[[nodiscard]] std::string schema_of_map(const std::string& values);
+[[nodiscard]] std::string schema_of_any(std::span<const std::string> forms);
+/// One key of a map.
+struct KeySchema {
+  std::string_view key, alias;
+  FieldRules rules;
+  std::string schema;
+};
+/// @param title  of a whole file, which has a version, too; empty: a map inside one
+[[nodiscard]] std::string schema_of_keys(std::span<const KeySchema> keys, std::string_view title = {});
+
 template <class T, class Function>
 void for_each_field(Function function) {
   std::apply([&](const auto&... row) { (function(row), ...); }, Record<T>::fields);
@@ -207,6 +228,17 @@ void write_fields(const T& value, Node& map) {
   });
 }
 
+/// The keys of a struct's fields with their schemas.
+template <class T>
+std::vector<KeySchema> key_schemas() {
+  std::vector<KeySchema> keys;
+  for_each_field<T>([&](const auto& row) {
+    using Value = std::remove_cvref_t<decltype(std::declval<T>().*row.member)>;
+    keys.push_back({row.key, row.alias, row.rules, Form<Value>::schema(row.keyed_rules())});
+  });
+  return keys;
+}
+
 template <IsRecord T>
 struct Form<T> {
   static T read(Reader& reader, const Node& node, const FieldRules&) {
@@ -224,6 +256,7 @@ struct Form<T> {
   static void check(const T& value, const FieldRules&, Faults& faults, const std::string& path) {
     check_fields(value, faults, path);
   }
+  static std::string schema(const FieldRules&) { return schema_of_keys(key_schemas<T>()); }
 };
 
 /// A form without ranges.
@@ -236,6 +269,7 @@ template <>
 struct Form<Bytes> : Unchecked {
   static Bytes read(Reader&, const Node& node, const FieldRules&) { return read_bytes(node); }
   static Node write(Bytes value) { return scalar_node(to_string(value)); }
+  static std::string schema(const FieldRules&) { return schema_of_quantity(pattern_of_bytes()); }
 };
 
 template <>
@@ -244,12 +278,14 @@ struct Form<Duration> : Unchecked {
     return read_duration(node, rules.rounding);
   }
   static Node write(Duration value) { return scalar_node(to_string(value)); }
+  static std::string schema(const FieldRules&) { return schema_of_quantity(pattern_of_duration()); }
 };
 
 template <>
 struct Form<GBps> : Unchecked {
   static GBps read(Reader&, const Node& node, const FieldRules&) { return read_rate(node); }
   static Node write(GBps value) { return scalar_node(to_string(value)); }
+  static std::string schema(const FieldRules&) { return schema_of_text("^" + pattern_of_rate() + "$"); }
 };
 
 template <>
@@ -258,6 +294,7 @@ struct Form<double> {
     return read_number(node, rules.least, rules.most);
   }
   static Node write(double value) { return scalar_node(number_text(value)); }
+  static std::string schema(const FieldRules& rules) { return schema_of_number(rules, false); }
   static void check(double value, const FieldRules& rules, Faults& faults, const std::string& path) {
     check_number(value, rules, faults, path);
   }
@@ -270,6 +307,7 @@ struct Form<int> {
                       static_cast<int>(std::min(rules.most, 2147483647.0)));
   }
   static Node write(int value) { return scalar_node(std::to_string(value)); }
+  static std::string schema(const FieldRules& rules) { return schema_of_number(rules, true); }
   static void check(int value, const FieldRules& rules, Faults& faults, const std::string& path) {
     check_number(value, rules, faults, path);
   }
@@ -284,6 +322,7 @@ struct Form<bool> : Unchecked {
     return text == "true";
   }
   static Node write(bool value) { return scalar_node(value ? "true" : "false"); }
+  static std::string schema(const FieldRules&) { return R"({"type": "boolean"})"; }
 };
 
 template <>
@@ -295,6 +334,10 @@ struct Form<std::string> {
     return text;
   }
   static Node write(const std::string& value) { return scalar_node(value); }
+  static std::string schema(const FieldRules& rules) {
+    if (!rules.words.empty()) return schema_of_words(rules.words);
+    return rules.any_text ? schema_of_text() : schema_of_name();
+  }
   static void check(const std::string& value, const FieldRules& rules, Faults& faults, const std::string& path) {
     check_word(value, rules, faults, path);
   }
@@ -311,6 +354,11 @@ struct Form<T> : Unchecked {
     fail(node.place, word_sentence(read_text(node), Words<T>::what, words));
   }
   static Node write(T value) { return scalar_node(std::string(to_string(value))); }
+  static std::string schema(const FieldRules&) {
+    std::vector<std::string_view> words;
+    for (const T value : Words<T>::values) words.push_back(to_string(value));
+    return schema_of_words(words);
+  }
 };
 
 template <class T>
@@ -319,6 +367,7 @@ struct Form<std::optional<T>> {
     return Form<T>::read(reader, node, rules);
   }
   static Node write(const std::optional<T>& value) { return Form<T>::write(*value); }
+  static std::string schema(const FieldRules& rules) { return Form<T>::schema(rules); }
   static void check(const std::optional<T>& value, const FieldRules& rules, Faults& faults, const std::string& path) {
     if (value) Form<T>::check(*value, rules, faults, path);
   }
@@ -340,6 +389,7 @@ struct Form<std::vector<T>> {
     for (const T& item : list) node.items.push_back(Form<T>::write(item));
     return node;
   }
+  static std::string schema(const FieldRules& rules) { return schema_of_list(Form<T>::schema(rules)); }
   static void check(const std::vector<T>& list, const FieldRules& rules, Faults& faults, const std::string& path) {
     for (std::size_t i = 0; i < list.size(); ++i) Form<T>::check(list[i], rules, faults, path_of(path, i));
   }
@@ -366,6 +416,7 @@ struct Form<std::vector<std::pair<std::string, T>>> {
     for (const auto& [name, value] : values) map.add(name, Form<T>::write(value));
     return map;
   }
+  static std::string schema(const FieldRules& rules) { return schema_of_map(Form<T>::schema(rules)); }
   static void check(const Named& values, const FieldRules& rules, Faults& faults, const std::string& path) {
     for (const auto& [name, value] : values) Form<T>::check(value, rules, faults, path_of(path, name));
   }
@@ -382,6 +433,7 @@ struct Form<std::map<std::string, T, std::less<>>> {
     return Named(list.begin(), list.end());
   }
   static Node write(const Named& values) { return Form<List>::write(List(values.begin(), values.end())); }
+  static std::string schema(const FieldRules& rules) { return Form<List>::schema(rules); }
   static void check(const Named& values, const FieldRules& rules, Faults& faults, const std::string& path) {
     Form<List>::check(List(values.begin(), values.end()), rules, faults, path);
   }
@@ -416,6 +468,12 @@ template <class Spec, class Compile>
 template <class T>
 [[nodiscard]] Node written(const T& value) {
   return Form<T>::write(value);
+}
+
+/// The JSON Schema of a file with the fields of a struct.
+template <class T>
+[[nodiscard]] std::string file_schema() {
+  return schema_of_keys(key_schemas<T>(), Record<T>::what);
 }
 
 /// The text of a file: its version and the fields of a struct.

@@ -43,6 +43,13 @@ std::string unit_list(std::span<const Unit> units) {
   return list;
 }
 
+/// The texts that `parse_quantity` takes, but for a zero without unit.
+std::string pattern_of(std::span<const Unit> units) {
+  std::string names;
+  for (const Unit& unit : units) names += (names.empty() ? "" : "|") + std::string(unit.name);
+  return fmt::format(R"(([0-9]+\.?[0-9]*|\.[0-9]+) *({}))", names);
+}
+
 /// Reads digits with at most one point from the front of `text` and takes them away.
 Expected<Decimal> take_decimal(std::string_view& text, std::string_view whole, std::string_view example) {
   Decimal number;
@@ -151,6 +158,10 @@ std::string print_decimal(std::int64_t count, std::span<const Unit> units) {
 }
 
 }  // namespace
+
+std::string pattern_of_bytes() { return pattern_of(kSizeUnits); }
+std::string pattern_of_duration() { return pattern_of(kTimeUnits); }
+std::string pattern_of_rate() { return pattern_of(kRateUnits); }
 
 Expected<Bytes> parse_bytes(std::string_view text) {
   const auto quantity = parse_quantity(text, kSizeUnits, "64 MiB");

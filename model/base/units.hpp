@@ -33,6 +33,11 @@ enum class Rounding : std::uint8_t { Up, Down };
 /// The least rate that is read, GB/s.
 inline constexpr double kLeastRate = 1e-6;
 
+/// The texts that these functions read, as regular expressions of JSON Schema without anchors.
+[[nodiscard]] std::string pattern_of_bytes();
+[[nodiscard]] std::string pattern_of_duration();
+[[nodiscard]] std::string pattern_of_rate();
+
 /// An exact share of a size, in percent, rounded up to a byte: "12.5" of 8 B is 1 B.
 /// @errors  InvalidInput: no number, negative, above 1e6 percent.
 [[nodiscard]] Expected<Bytes> parse_percentage(std::string_view percent, Bytes of);

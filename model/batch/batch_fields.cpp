@@ -26,4 +26,14 @@ Merging Form<Merging>::read(Reader&, const Node& node, const FieldRules&) {
 
 Node Form<Merging>::write(Merging merging) { return scalar_node(std::string(to_string(merging))); }
 
+std::string Form<SizeSpec>::schema(const FieldRules& rules) {
+  return schema_of_any(
+      std::array{Form<Bytes>::schema(rules), schema_of_text("^([A-Za-z_].*|([0-9]+\\.?[0-9]*|\\.[0-9]+)% of .+)$")});
+}
+
+std::string Form<Merging>::schema(const FieldRules&) {
+  constexpr std::array<std::string_view, 5> words{"on", "off", "true", "false", to_string(Merging::Transitive)};
+  return schema_of_words(words);
+}
+
 }  // namespace tutti::internal

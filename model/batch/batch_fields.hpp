@@ -16,12 +16,14 @@ template <>
 struct Form<SizeSpec> : Unchecked {
   static SizeSpec read(Reader& reader, const Node& node, const FieldRules& rules);
   static Node write(const SizeSpec& size);
+  static std::string schema(const FieldRules& rules);
 };
 /// "on", "off", "true", "false", "transitive".
 template <>
 struct Form<Merging> : Unchecked {
   static Merging read(Reader& reader, const Node& node, const FieldRules& rules);
   static Node write(Merging merging);
+  static std::string schema(const FieldRules& rules);
 };
 
 template <>

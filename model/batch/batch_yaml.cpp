@@ -48,4 +48,6 @@ std::string batch_yaml(const Batch& batch, const std::string& machine_path) {
   return file_text(spec);
 }
 
+std::string batch_schema() { return file_schema<BatchSpec>(); }
+
 }  // namespace tutti::internal

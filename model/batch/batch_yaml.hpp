@@ -35,4 +35,7 @@ namespace tutti::internal {
 /// @param machine_path  the file of its machine, as the batch's file shall name it
 [[nodiscard]] std::string batch_yaml(const Batch& batch, const std::string& machine_path);
 
+/// The JSON Schema of a batch file.
+[[nodiscard]] std::string batch_schema();
+
 }  // namespace tutti::internal

@@ -16,6 +16,7 @@ template <>
 struct Form<StepTime> : Unchecked {
   static StepTime read(Reader& reader, const Node& node, const FieldRules& rules);
   static Node write(const StepTime& time);
+  static std::string schema(const FieldRules& rules);
 };
 
 template <>

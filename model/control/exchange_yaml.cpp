@@ -28,6 +28,10 @@ Node Form<StepTime>::write(const StepTime& time) {
   return map;
 }
 
+std::string Form<StepTime>::schema(const FieldRules& rules) {
+  return schema_of_any(std::array{Form<Duration>::schema(rules), schema_of_keys(key_schemas<StepTime>())});
+}
+
 namespace {
 
 /// The checks of an exchange that go beyond one field.
@@ -89,5 +93,7 @@ Expected<ExchangeSpec> exchange_from(const Node& document) {
 Expected<ExchangeSpec> load_exchange(const std::string& path) { return read_document(path).and_then(exchange_from); }
 
 std::string exchange_yaml(const ExchangeSpec& spec) { return file_text(spec); }
+
+std::string exchange_schema() { return file_schema<ExchangeSpec>(); }
 
 }  // namespace tutti::internal

@@ -22,4 +22,7 @@ namespace tutti::internal {
 /// The text of an exchange file that reads back as the same exchange.
 [[nodiscard]] std::string exchange_yaml(const ExchangeSpec& spec);
 
+/// The JSON Schema of an exchange file.
+[[nodiscard]] std::string exchange_schema();
+
 }  // namespace tutti::internal

@@ -43,6 +43,10 @@ void Form<std::vector<Vertex>>::check(const std::vector<Vertex>& vertices, const
   }
 }
 
+std::string Form<std::vector<Vertex>>::schema(const FieldRules&) {
+  return schema_of_map(schema_of_keys(key_schemas<Vertex>()));
+}
+
 PeerSpec Form<PeerSpec>::read(Reader& reader, const Node& node, const FieldRules&) {
   PeerSpec peers;
   if (node.kind == Node::Kind::Scalar) {
@@ -74,6 +78,11 @@ Node Form<PeerSpec>::write(const PeerSpec& peers) {
   std::vector<std::vector<std::string>> pairs;
   for (const auto& [from, to] : peers.pairs) pairs.push_back({from, to});
   return written(pairs);
+}
+
+std::string Form<PeerSpec>::schema(const FieldRules&) {
+  constexpr std::array<std::string_view, 3> words{"all", "none", "same_domain"};
+  return schema_of_any(std::array{schema_of_words(words), schema_of_list(schema_of_list(schema_of_name()))});
 }
 
 namespace {
@@ -146,6 +155,10 @@ Node Form<CopyCost>::write(const CopyCost& cost) {
   return node;
 }
 
+std::string Form<CopyCost>::schema(const FieldRules& rules) {
+  return schema_of_any(std::array{Form<Duration>::schema(rules), schema_of_keys(key_schemas<CopyCostMap>())});
+}
+
 namespace {
 
 /// Refuses what a class of rows cannot have, or no other.
@@ -191,6 +204,13 @@ Node Form<CopyCosts>::write(const CopyCosts& costs) {
   for (const CopyKind kind : kCopyKinds)
     if (costs.of(kind) != CopyCost{}) map.add(to_string(kind), written(costs.of(kind)));
   return map;
+}
+
+std::string Form<CopyCosts>::schema(const FieldRules& rules) {
+  const std::string one = Form<CopyCost>::schema(rules);
+  std::vector<KeySchema> classes;
+  for (const CopyKind kind : kCopyKinds) classes.push_back({to_string(kind), {}, {}, one});
+  return schema_of_any(std::array{one, schema_of_keys(classes)});
 }
 
 }  // namespace tutti::internal

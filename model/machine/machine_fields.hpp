@@ -54,6 +54,9 @@ struct TwoSided : Unchecked {
     write_fields(value, map);
     return map;
   }
+  static std::string schema(const FieldRules& rules) {
+    return schema_of_any(std::array{Form<Figure>::schema(rules), schema_of_keys(key_schemas<T>())});
+  }
 };
 template <>
 struct Form<Bandwidth> : TwoSided<Bandwidth, GBps> {};
@@ -123,6 +126,7 @@ struct Form<std::vector<Vertex>> {
   static std::vector<Vertex> read(Reader& reader, const Node& node, const FieldRules& rules);
   static Node write(const std::vector<Vertex>& vertices);
   static void check(const std::vector<Vertex>& vertices, const FieldRules&, Faults& faults, const std::string& path);
+  static std::string schema(const FieldRules&);
 };
 
 template <>
@@ -138,6 +142,7 @@ template <>
 struct Form<PeerSpec> : Unchecked {
   static PeerSpec read(Reader& reader, const Node& node, const FieldRules& rules);
   static Node write(const PeerSpec& peers);
+  static std::string schema(const FieldRules&);
 };
 
 /// A cost, with the rate of small copies and the extra of the first one in a map.
@@ -145,12 +150,14 @@ template <>
 struct Form<CopyCost> : Unchecked {
   static CopyCost read(Reader& reader, const Node& node, const FieldRules& rules);
   static Node write(const CopyCost& cost);
+  static std::string schema(const FieldRules&);
 };
 /// One cost for all copies, or a map with one for each route class; a class that is left out costs nothing.
 template <>
 struct Form<CopyCosts> : Unchecked {
   static CopyCosts read(Reader& reader, const Node& node, const FieldRules& rules);
   static Node write(const CopyCosts& costs);
+  static std::string schema(const FieldRules&);
 };
 template <>
 struct Record<SetupTimes> {

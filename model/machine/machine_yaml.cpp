@@ -31,4 +31,6 @@ std::string machine_text(const MachineSpec& spec) {
   return document_text(file);
 }
 
+std::string machine_schema() { return file_schema<MachineFile>(); }
+
 }  // namespace tutti::internal

@@ -95,4 +95,6 @@ Expected<TaskChanges> load_task_changes(const std::string& path, const TaskSet& 
   return read_document(path).and_then([&](const Node& document) { return task_changes_from(document, tasks); });
 }
 
+std::string task_changes_schema() { return file_schema<TaskChangesSpec>(); }
+
 }  // namespace tutti::internal

@@ -26,4 +26,7 @@ inline constexpr std::size_t kMostChanges = 20'000;
 /// @errors as `load_task_changes`.
 [[nodiscard]] Expected<TaskChanges> task_changes_from(const Node& document, const TaskSet& tasks);
 
+/// The JSON Schema of a list of changes.
+[[nodiscard]] std::string task_changes_schema();
+
 }  // namespace tutti::internal

@@ -77,4 +77,6 @@ std::optional<TaskId> find_task(const TaskSet& set, const std::string& name, Fau
   return std::nullopt;
 }
 
+std::string task_set_schema() { return file_schema<TaskSetSpec>(); }
+
 }  // namespace tutti::internal

@@ -42,4 +42,7 @@ struct TaskFileOverrides {
 [[nodiscard]] std::optional<TaskId> find_task(const TaskSet& set, const std::string& name, Faults& faults,
                                               const std::string& path);
 
+/// The JSON Schema of a task set.
+[[nodiscard]] std::string task_set_schema();
+
 }  // namespace tutti::internal

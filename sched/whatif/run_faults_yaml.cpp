@@ -265,4 +265,6 @@ Expected<RunFaults> load_run_faults(const std::string& path, const TaskSet& task
   return read_document(path).and_then([&](const Node& document) { return run_faults_from(document, tasks); });
 }
 
+std::string run_faults_schema() { return file_schema<RunFaultsSpec>(); }
+
 }  // namespace tutti::internal

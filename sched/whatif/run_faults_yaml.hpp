@@ -16,4 +16,7 @@ namespace tutti::internal {
 /// @errors as `load_run_faults`.
 [[nodiscard]] Expected<RunFaults> run_faults_from(const Node& document, const TaskSet& tasks);
 
+/// The JSON Schema of a list of faults.
+[[nodiscard]] std::string run_faults_schema();
+
 }  // namespace tutti::internal

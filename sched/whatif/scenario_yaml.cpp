@@ -105,4 +105,6 @@ std::string to_yaml(const Scenario& scenario, const TaskSet& tasks) {
   return scenario.jobs.empty() ? "version: 1\njobs: []\n" : text;
 }
 
+std::string scenario_schema() { return file_schema<ScenarioSpec>(); }
+
 }  // namespace tutti::internal

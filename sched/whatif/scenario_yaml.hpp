@@ -19,4 +19,7 @@ namespace tutti::internal {
 /// A file that `load_scenario` reads back as it was.
 [[nodiscard]] std::string to_yaml(const Scenario& scenario, const TaskSet& tasks);
 
+/// The JSON Schema of a scenario.
+[[nodiscard]] std::string scenario_schema();
+
 }  // namespace tutti::internal

@@ -40,6 +40,7 @@ void add_advise(programs::CommandLine& program);
 void add_view(programs::CommandLine& program);
 void add_completion(programs::CommandLine& program);
 void add_manual(programs::CommandLine& program);
+void add_schema(programs::CommandLine& program);
 
 /// The options that subcommands reading a file share.
 struct FileOptions {

@@ -8,7 +8,7 @@ import sys
 
 from programs import EXAMPLE, H200X4, MEASURED, ROOT, TWO_LINES, WAFER, Programs, main
 
-WITHOUT_RESULTS = ("accelerate", "completion", "schema")  # standard output is that of a program, or a file
+WITHOUT_RESULTS = ("accelerate", "completion", "manual", "schema")  # standard output is that of a program, or a file
 
 
 class Usage(Programs):

@@ -1,0 +1,77 @@
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "apps/tutti/commands/command.hpp"
+#include "apps/tutti/formats/output_schemas.hpp"
+#include "apps/tutti/reports/report.hpp"
+#include "model/base/suggestion.hpp"
+#include "model/batch/batch_yaml.hpp"
+#include "model/control/exchange_yaml.hpp"
+#include "model/machine/machine_yaml.hpp"
+#include "sched/admission/task_changes_yaml.hpp"
+#include "sched/whatif/run_faults_yaml.hpp"
+#include "sched/whatif/scenario_yaml.hpp"
+
+namespace tutti::internal {
+namespace {
+
+/// The files that commands read, with the schema that their field tables make.
+struct InputSchema {
+  std::string_view name;
+  std::string (*text)();
+};
+constexpr std::array kInputs{InputSchema{"machine", machine_schema},      InputSchema{"batch", batch_schema},
+                             InputSchema{"task-set", task_set_schema},    InputSchema{"exchange", exchange_schema},
+                             InputSchema{"changes", task_changes_schema}, InputSchema{"scenario", scenario_schema},
+                             InputSchema{"faults", run_faults_schema}};
+
+std::vector<std::string> names_of_schemas() {
+  std::vector<std::string> names;
+  for (const InputSchema& row : kInputs) names.emplace_back(row.name);
+  for (const OutputSchema& row : output_schemas()) names.emplace_back(row.name);
+  return names;
+}
+
+int print_schema(const std::string& name) {
+  const std::vector<std::string> names = names_of_schemas();
+  if (name.empty()) {
+    fmt::print("{}\n", fmt::join(names, "\n"));
+    return kOk;
+  }
+  if (const auto input = std::ranges::find(kInputs, name, &InputSchema::name); input != kInputs.end()) {
+    fmt::print("{}\n", Json::parse(input->text()).dump(2));
+    return kOk;
+  }
+  const auto outputs = output_schemas();
+  if (const auto output = std::ranges::find(outputs, name, &OutputSchema::name); output != outputs.end()) {
+    fmt::print("{}", output->text);
+    return kOk;
+  }
+  const std::string guess = suggestion(name, std::vector<std::string_view>(names.begin(), names.end()));
+  return report_error(
+      {ErrorCode::InvalidInput,
+       fmt::format("there is no schema '{}';{}", name, guess.empty() ? " 'tutti schema' lists them" : guess),
+       {}});
+}
+
+}  // namespace
+
+void add_schema(programs::CommandLine& program) {
+  programs::CommandLine command =
+      program.command("schema", "prints the JSON Schema (draft-07) of a file that commands read, or of their --json");
+  command.footer(
+      "Those of files are made of the tables by which they are read: keys, words, units and ranges of numbers. What\n"
+      "concerns several keys, such as names that must be defined, is left to the commands. An editor that knows YAML\n"
+      "and schemas completes and checks a file whose first line is\n"
+      "# yaml-language-server: $schema=../schemas/task-set.json\n"
+      "where configs/schemas/ has them all. Without NAME all names are listed.\n"
+      "Example:\n  tutti schema task-set > task-set.json");
+  const auto name = std::make_shared<std::string>();
+  command.add("name", name.get(), "of the schema, like machine or output-check").words(names_of_schemas());
+  command.runs([name] { return print_schema(*name); });
+}
+
+}  // namespace tutti::internal

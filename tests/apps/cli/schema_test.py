@@ -1,0 +1,254 @@
+#!/usr/bin/env python3
+"""JSON Schemas: that configs/schemas/ has what `tutti schema` prints, that the readers and the schemas of files agree, and
+that what commands print with --json is what its schema says and nothing else.
+
+UPDATE_GOLDEN=1 writes configs/schemas/ anew. The schemas of outputs are made of the outputs below: what every object of a
+place has is required, what none has is refused.
+"""
+import copy
+import functools
+import importlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import sys
+import unittest
+
+from programs import EXAMPLE, H200X4, MEASURED, ONE_GPU, ROOT, SECOND_HOST, TWO_LINES, WAFER, Programs, main
+
+SCHEMAS = ROOT / "configs/schemas"
+REFUSED, CHAIN, OFFSETS = "configs/tasks/alarm-behind-image.yaml", "configs/tasks/camera-inspect-gate.yaml", "configs/tasks/periodic-offsets.yaml"
+# Names of schemas, the folder of their files, and the words of the command that reads one.
+INPUTS = {
+    "machine": ("machines", ["topology", "show"]),
+    "batch": ("batches", ["predict"]),
+    "task-set": ("tasks", ["compare", "--planner", "all_at_once"]),
+    "exchange": ("control", ["advise"]),
+    "changes": ("changes", ["run", "TASKS", "--jobs", "1", "--changes"]),
+    "scenario": ("scenarios", ["run", "TASKS", "--scenario"]),
+    "faults": ("faults", ["run", "TASKS", "--jobs", "1", "--faults"]),
+}
+SMALL = ["--clock", "virtual", "--jobs", "4"]
+# What prints each output: words with --json left out. {} is the test's folder.
+OUTPUTS = {
+    "advise": [["advise", f"configs/control/{name}.yaml"] for name in ("halo-2d", "bfs", "comd", "hpgmg")],
+    "bench-machine": [["bench", "machine", "--machine", H200X4, "--backend", "sim", "--runs", "5", "--copies", "2", "--staged", "1MiB"]],
+    "bench-methods": [["bench", "methods", "--machine", H200X4, "--backend", "sim", "--repeats", "1", "--only", "random-7"]],
+    "bench-transfers": [["bench", "transfers", "--machine", H200X4, "--backend", "sim", "--samples", "3", "--from", "4KiB", "--to", "8KiB"]],
+    "calibrate-check": [["calibrate", "--check", SECOND_HOST, "--machine", H200X4], ["calibrate", "--check", MEASURED, "--machine", H200X4]],
+    "calibrate-from": [["calibrate", "--from", MEASURED, "--out", "{}/m.yaml"]],
+    "calibrate-plan": [["calibrate", "--plan", H200X4], ["calibrate", "--plan", "configs/machines/two-sockets.yaml"]],
+    "capacity": [["capacity", WAFER, "--parameter", "image", "--points", "3"], ["capacity", REFUSED, "--task", "alarm", "--of", "deadline"]],
+    "check": [["check", WAFER], ["check", WAFER, "--set", "image=600MB"], ["check", WAFER, "--set", "image=2GB"], ["check", REFUSED], ["check", CHAIN], ["check", TWO_LINES],
+              ["check", OFFSETS], ["check", REFUSED, "--overlap", "on"], ["check", REFUSED, "--policy", "rm"]],
+    "check-jobs": [["check", "--jobs", "{}/jobs.csv"]],
+    "compare-batch": [["compare", EXAMPLE], ["compare", "configs/batches/pageable.yaml"]],
+    "compare-tasks": [["compare", WAFER], ["compare", REFUSED], ["compare", CHAIN], ["compare", TWO_LINES], ["compare", OFFSETS]],
+    "doctor": [["doctor", "--backend", "sim"], ["doctor", "--backend", "sim", "--self-test", "20ms"], ["doctor", "--backend", "sim", "--machine", H200X4]],
+    "predict": [["predict", f"configs/batches/{name}.yaml"] for name in ("inspection-example", "pageable", "nehalem-h2d", "sandy-bridge-d2h")],
+    "report": [["report", "{}/run.journal"], ["report", "{}/run.journal", "--jobs", "3"]],
+    "run": [["run", REFUSED, "--overlap", "on", *SMALL], ["run", CHAIN, *SMALL, "--bound-by"], ["run", TWO_LINES, *SMALL], ["run", REFUSED, "--clock", "virtual", "--scenario", "{}/misses.yaml"],
+            ["run", "{}/small.yaml", *SMALL, "--faults", "{}/faults.yaml"], ["run", "{}/small.yaml", "--clock", "virtual", "--for", "300ms", "--changes", "{}/changes.yaml"],
+            ["run", "{}/small.yaml", "--clock", "real", "--jobs", "2"]],
+    "tasks-expand": [["tasks", "expand", OFFSETS], ["tasks", "expand", OFFSETS, "--out", "{}/other.csv"]],
+    "topology-show": [["topology", "show", f"configs/machines/{name}.yaml"] for name in ("h200x4", "two-sockets", "inspection-camera", "pageable")],
+    "trigger": [["trigger", "tutti_schema_test", "--every", "1ms", "--times", "2"]],
+    "verify": [["verify", "--machine", H200X4, "--backend", "sim", "--random", "2", "--repeats", "1"], ["verify", EXAMPLE, "--backend", "sim", "--repeats", "1"]],
+}
+NAMED = {"groups"}  # maps by name, not by key
+
+SMALL_TASKS = """version: 1
+machine: {machine}
+tasks:
+- {{name: a, period: 100 ms, job: [{{batch: [{{from: mem0, to: gpu0, size: 1 MB, kernel: {{time: 1 ms, on: gpu0}}}}]}}]}}
+- {{name: b, period: 50 ms, job: [{{batch: [{{from: gpu0, to: mem0, size: 1 MB}}]}}]}}
+"""
+
+
+def library(name):
+    """A library of this Python, or of Debian's where that is another one of the same version; None where there is none."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        sys.path.append("/usr/lib/python3/dist-packages")
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            return None
+        finally:
+            sys.path.pop()
+
+
+jsonschema, yaml = library("jsonschema"), library("yaml")
+can_validate = unittest.skipUnless(jsonschema and yaml, "there is no jsonschema or no yaml for this Python")
+
+
+def document(path):
+    """A YAML file as an editor sees it: 1.2, where `on` is a word and a date is a text."""
+    class Loader(yaml.SafeLoader):
+        yaml_implicit_resolvers = {}
+
+    for tag, pattern, first in (("bool", r"^(true|false)$", "tf"), ("int", r"^-?[0-9]+$", "-0123456789"), ("float", r"^-?[0-9]*\.[0-9]+(e-?[0-9]+)?$", "-.0123456789"), ("null", r"^(null|~|)$", ["n", "~", ""])):
+        Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(pattern), list(first))
+    return yaml.load(pathlib.Path(path).read_text(encoding="utf-8"), Loader)
+
+
+def inferred(values, key=""):
+    """The schema of all these values."""
+    objects, arrays = [one for one in values if isinstance(one, dict)], [one for one in values if isinstance(one, list)]
+    types = sorted({"null" if one is None else "boolean" if isinstance(one, bool) else "number" if isinstance(one, (int, float)) else "string" for one in values if not isinstance(one, (dict, list))})
+    schema = {"type": types + ["object"] * bool(objects) + ["array"] * bool(arrays)}
+    if len(schema["type"]) == 1:
+        schema["type"] = schema["type"][0]
+    if objects and key in NAMED:
+        schema["additionalProperties"] = inferred([value for one in objects for value in one.values()])
+    elif objects:
+        keys = list(dict.fromkeys(name for one in objects for name in one))
+        schema["properties"] = {name: inferred([one[name] for one in objects if name in one], name) for name in keys}
+        schema["additionalProperties"] = False
+        schema["required"] = [name for name in keys if all(name in one for one in objects)]
+    items = [item for one in arrays for item in one]
+    if items:
+        schema["items"] = inferred(items)
+    return schema
+
+
+class Schema(Programs):
+    def setUp(self):
+        super().setUp()
+        machine = "{name: m, vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}, links: [{from: mem0, to: gpu0, bandwidth: 10 GB/s, back: 10 GB/s}]}"
+        self.file(f"version: 1\nmachine: {machine}\n", "small-machine.yaml")
+        self.file(SMALL_TASKS.format(machine="small-machine.yaml"), "small.yaml")
+        self.file("version: 1\nfaults:\n- {kind: slow_kernels, task: a, times: 3}\n- {kind: slow_link, route: [mem0, gpu0], rate: 0.5}\n", "faults.yaml")
+        self.file("version: 1\nstart: [a]\nchanges:\n- {at: 100 ms, add: b}\n- {at: 200 ms, remove: a}\n", "changes.yaml")
+        self.assertEqual(self.tutti("tasks", "expand", OFFSETS, "--out", self.folder / "jobs.csv").returncode, 0)
+        self.assertEqual(self.tutti("check", REFUSED, "--counter-example", self.folder / "misses.yaml").returncode, 1)
+
+    def words(self, words):
+        return [word.replace("{}", str(self.folder)) for word in words]
+
+    @functools.lru_cache(maxsize=None)
+    def outputs(self, name):
+        """All that the commands of this name print."""
+        if name == "report":
+            self.assertIn(self.tutti("run", self.folder / "small.yaml", *SMALL, "--faults", self.folder / "faults.yaml", "--journal", self.folder / "run.journal").returncode, (0, 1, 3))
+        printed = []
+        for words in OUTPUTS[name]:
+            run = self.tutti(*self.words(words), "--json")
+            self.assertIn(run.returncode, (0, 1, 3, 4), f"{words}: {run.stderr}")
+            self.assertNotEqual(run.stdout, "", f"{words}: {run.stderr}")
+            printed.append(json.loads(run.stdout))
+        return printed
+
+    def schema(self, name):
+        run = self.tutti("schema", name)
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        return run.stdout
+
+    def test_the_files_are_what_the_command_prints(self):
+        for name in INPUTS:
+            with self.subTest(name=name):
+                path = SCHEMAS / f"{name}.json"
+                if os.environ.get("UPDATE_GOLDEN"):
+                    path.write_text(self.schema(name), encoding="utf-8")
+                self.assertEqual(self.schema(name), path.read_text(encoding="utf-8"))
+        listed = self.tutti("schema").stdout.split()
+        self.assertEqual(listed, list(INPUTS) + [f"output-{name}" for name in OUTPUTS])
+        self.assertEqual({path.stem for path in SCHEMAS.glob("*.json")}, set(listed))
+        for name in OUTPUTS:
+            self.assertEqual(self.schema(f"output-{name}"), (SCHEMAS / f"output-{name}.json").read_text(encoding="utf-8"))
+
+    @can_validate
+    def test_every_schema_is_one(self):
+        for path in SCHEMAS.glob("*.json"):
+            with self.subTest(path=path):
+                jsonschema.Draft7Validator.check_schema(json.loads(path.read_text(encoding="utf-8")))
+
+    @can_validate
+    def test_shipped_files_are_what_their_schema_says(self):
+        for name, (folder, _) in INPUTS.items():
+            validator = jsonschema.Draft7Validator(json.loads(self.schema(name)))
+            for path in (ROOT / "configs" / folder).glob("*.yaml"):
+                with self.subTest(path=path):
+                    self.assertEqual([error.message for error in validator.iter_errors(document(path))], [])
+                    self.assertEqual(path.read_text(encoding="utf-8").splitlines()[0], f"# yaml-language-server: $schema=../schemas/{name}.json")
+        for path in (ROOT / "apps/examples").glob("*.yaml"):
+            with self.subTest(path=path):
+                first = path.read_text(encoding="utf-8").splitlines()[0]
+                name = re.fullmatch(r"# yaml-language-server: \$schema=\.\./\.\./configs/schemas/([a-z-]+)\.json", first)
+                self.assertIsNotNone(name, first)
+                self.assertEqual(list(jsonschema.Draft7Validator(json.loads(self.schema(name[1]))).iter_errors(document(path))), [])
+
+    # The reader and the schema must agree on each file with one key more, one key less, or a value of another form.
+    @can_validate
+    def test_readers_and_schemas_agree_on_broken_files(self):
+        for name, (folder, words) in INPUTS.items():
+            validator = jsonschema.Draft7Validator(json.loads(self.schema(name)))
+            path = min((ROOT / "configs" / folder).glob("*.yaml"), key=lambda path: path.stat().st_size)
+            tasks = "configs/tasks/wafer-inspection.yaml" if name == "changes" else REFUSED if name == "scenario" else WAFER
+            whole = document(path)
+            if isinstance(whole.get("machine"), str):
+                whole["machine"] = str((path.parent / whole["machine"]).resolve())
+            for what, broken in self.broken(whole):
+                run = self.tutti(*[tasks if word == "TASKS" else word for word in words], self.file(json.dumps(broken), "broken.yaml"))
+                # Which keys a stream needs depends on others: that is no matter of the table.
+                structural = "is missing in a stream" not in run.stderr and re.search(r"unknown key|is missing in|no YAML|has no unit|is no .*; write one of|is a list|is a map|single value|not a number|unknown unit|is not possible here|is no name", run.stderr)
+                with self.subTest(name=name, what=what, said=run.stderr):
+                    self.assertNotEqual(run.returncode, 139)
+                    if structural:
+                        self.assertEqual(run.returncode, 2)
+                        self.assertFalse(validator.is_valid(broken), f"{name} {what}: {run.stderr}")
+                    elif run.returncode != 2:
+                        self.assertEqual([error.message for error in validator.iter_errors(broken)], [], f"{name} {what}: {run.stderr}")
+
+    def broken(self, whole):
+        """The document with one change, at every place."""
+        def places(node, path=()):
+            yield path
+            for key, value in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
+                yield from places(value, path + (key,))
+
+        def at(path):
+            changed = copy.deepcopy(whole)
+            node = changed
+            for key in path[:-1]:
+                node = node[key]
+            return changed, node
+
+        for path in places(whole):
+            changed = copy.deepcopy(whole)
+            here = functools.reduce(lambda node, key: node[key], path, changed)
+            if isinstance(here, dict):
+                here["frobnicate"] = "1"
+                yield (*path, "more"), changed
+            if not path:
+                continue
+            for what, value in (("less", None), ("word", "no such % word"), ("list", [["x"]]), ("map", {"frobnicate": 1})):
+                changed, above = at(path)
+                if what != "less":
+                    above[path[-1]] = value
+                else:
+                    del above[path[-1]]
+                yield (*path, what), changed
+
+    @can_validate
+    def test_outputs_are_what_their_schema_says(self):
+        for name in OUTPUTS:
+            with self.subTest(name=name):
+                outputs, path = self.outputs(name), SCHEMAS / f"output-{name}.json"
+                if os.environ.get("UPDATE_GOLDEN"):
+                    schema = {"$schema": "http://json-schema.org/draft-07/schema#", "title": f"what {name} prints with --json", **inferred(outputs)}
+                    path.write_text(json.dumps(schema, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+                validator = jsonschema.Draft7Validator(json.loads(path.read_text(encoding="utf-8")))
+                for words, output in zip(OUTPUTS[name], outputs):
+                    self.assertEqual([f"{list(error.path)}: {error.message[:200]}" for error in validator.iter_errors(output)], [], words)
+                    self.assertFalse(validator.is_valid({**output, "a_new_key": 1}))
+
+    def test_an_unknown_schema_is_guessed(self):
+        self.refuses(self.tutti("schema", "machin"), "there is no schema 'machin'; did you mean 'machine'?")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
