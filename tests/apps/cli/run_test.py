@@ -8,8 +8,12 @@ import signal
 import subprocess
 import sys
 import time
+from xml.etree import ElementTree
 
 from programs import ROOT, WAFER, Programs, main
+
+
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 class Run(Programs):
@@ -293,6 +297,22 @@ tasks:
         self.assertEqual(values["tutti_response_seconds_bucket", "a", "0.001"], 0)
         self.assertEqual(values["tutti_response_seconds_bucket", "a", "0.005"], summary["a"]["completed"])
         self.refuses(self.tutti("run", path, "--metrics", str(pathlib.Path(path).parent / "nowhere/m.prom")), "nowhere")
+
+    def test_responses_are_drawn_beside_bound_and_deadline(self):
+        # Each job takes the bound, 2 ms: one bar of 20 jobs, whose right end is the line of the bound.
+        path = self.file("version: 1\ntasks: [{name: a, period: 10 ms, deadline: 8 ms, wcet: 2 ms}]\n")
+        drawing = self.folder / "r.svg"
+        for _ in range(2):
+            self.object_of(0, "run", path, "--jobs", 20, "--json", "--svg", drawing)
+        root = ElementTree.fromstring(drawing.read_bytes())
+        texts = [text.text for text in root.iter(SVG + "text")]
+        self.assertIn("a: 20 responses, worst 2.000 ms, bound 2.000 ms, deadline 8.000 ms", texts)
+        bars = [rect for rect in root.iter(SVG + "rect") if rect.find(SVG + "title") is not None]
+        self.assertEqual(len(bars), 1)
+        self.assertTrue(bars[0].find(SVG + "title").text.startswith("20 of 20 responses"))
+        bound = next(line for line in root.iter(SVG + "line") if line.get("stroke-width") == "1.5")
+        self.assertAlmostEqual(float(bars[0].get("x")) + float(bars[0].get("width")), float(bound.get("x1")), delta=1)
+        self.refuses(self.tutti("run", path, "--svg", "/no/such/folder/r.svg"), "/no/such/folder/r.svg")
 
     def test_a_terminal_shows_a_run_while_it_runs(self):
         path = self.file("version: 1\ntasks: [{name: often, period: 20 ms, wcet: 1 ms}]\n")

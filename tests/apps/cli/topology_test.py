@@ -4,8 +4,49 @@ import json
 import os
 import sys
 import unittest
+from xml.etree import ElementTree
 
 from programs import Programs, main
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+class Picture(Programs):
+    def picture(self, *words):
+        """The texts of a picture, which is the same file when it is drawn again."""
+        drawing = self.folder / "m.svg"
+        self.object_of(0, "topology", "show", *words, "--svg", drawing, "--json")
+        first = drawing.read_bytes()
+        self.object_of(0, "topology", "show", *words, "--svg", drawing, "--json")
+        self.assertEqual(drawing.read_bytes(), first)
+        self.assertLess(len(first), 20_000)
+        self.assertNotRegex(first.decode(), "href|url\\(|@import")
+        return [text.text for text in ElementTree.fromstring(first).iter(SVG + "text")]
+
+    def test_a_picture_has_each_vertex_and_both_bandwidths_of_each_link(self):
+        texts = self.picture("configs/machines/two-sockets.yaml")
+        for name in ("two-sockets", "mem0", "mem1", "cpu0", "cpu1", "gpu0", "gpu1"):
+            self.assertIn(name, texts)
+        self.assertEqual([texts.count(label) for label in ("176 / 150", "48.6 / 50.4", "50 / 50")], [2, 2, 1])
+
+    def test_shared_capacities_have_the_numbers_that_links_bear(self):
+        texts = self.picture("configs/machines/h200x4.yaml")
+        self.assertIn("[1] mem0-cpu0-both-ways: 206.9 GB/s for mem0 to cpu0 + 1.13 x cpu0 to mem0", texts)
+        self.assertTrue([text for text in texts if text.endswith("[1 2 3 4 5]")])
+
+    def test_a_batch_colours_the_links_that_it_fills(self):
+        # 100 MB over links of 10 GB/s up take 10 ms; nothing goes down.
+        self.file("version: 1\nmachine:\n  name: m\n  vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}\n  links:\n"
+                  "    - {from: mem0, to: gpu0, bandwidth: 10 GB/s, back: 8 GB/s}\n", "m.yaml")
+        batch = self.file("version: 1\nstreams: [{from: mem0, to: gpu0, size: 100 MB}]\n", "b.yaml")
+        self.assertIn("10 (100 %) / 8 (0 %)", self.picture(self.folder / "m.yaml", "--batch", batch))
+        self.assertIn("#D55E00", (self.folder / "m.svg").read_text(encoding="utf-8"))
+
+    def test_what_cannot_be_drawn_is_refused(self):
+        self.refuses(self.tutti("topology", "show", "configs/machines/h200x4.yaml", "--svg", "/no/such/folder/m.svg"), "/no/such/folder/m.svg")
+        self.refuses(self.tutti("topology", "show", "configs/machines/h200x4.yaml", "--batch", "configs/batches/inspection-example.yaml"), "--svg")
+        self.refuses(self.tutti("topology", "show", "configs/machines/h200x4.yaml", "--svg", self.folder / "m.svg", "--batch", "configs/tasks/two-lines.yaml"), "task set")
 
 
 class Detect(Programs):
