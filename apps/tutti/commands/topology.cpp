@@ -9,6 +9,7 @@
 #include "apps/tutti/commands/command.hpp"
 #include "apps/tutti/commands/file_kind.hpp"
 #include "apps/tutti/commands/topology_detect.hpp"
+#include "apps/tutti/commands/topology_import.hpp"
 #include "apps/tutti/reports/report.hpp"
 #include "apps/tutti/reports/topology_svg.hpp"
 #include "model/base/joined.hpp"
@@ -263,7 +264,8 @@ void add_topology(programs::CommandLine& program) {
       "links and shared capacities with their bandwidths, background load, and where the graph is furthest off");
   command.footer(
       "Examples:\n  tutti topology show configs/machines/h200x4.yaml\n"
-      "  tutti topology detect --out machine.yaml");
+      "  tutti topology detect --out machine.yaml\n"
+      "  tutti topology import host.xml --out machine.yaml");
   show_command.footer("Example:\n  tutti topology show configs/machines/h200x4.yaml --svg h200x4.svg");
   const auto options = std::make_shared<ShowCommand>();
   reads(show_command.add("file", &options->path, "machine file"), {FileKind::Machine}).required();
@@ -273,6 +275,7 @@ void add_topology(programs::CommandLine& program) {
   show_command.add("--json", &options->json, "print one JSON object");
   show_command.runs([options] { return show(*options); });
   add_topology_detect(command);
+  add_topology_import(command);
 }
 
 }  // namespace tutti::internal

@@ -14,13 +14,13 @@ namespace tutti::internal {
 namespace {
 
 /// The batches of one workload, prepared for one method.
-struct Prepared {
+struct PreparedMethod {
   Executor* executor;
   std::vector<PreparedBatch> batches;
 };
 
-Expected<Prepared> prepare(Method& method, const Workload& workload, const ScratchBuffers& buffers) {
-  Prepared prepared{&method.executor, {}};
+Expected<PreparedMethod> prepare(Method& method, const Workload& workload, const ScratchBuffers& buffers) {
+  PreparedMethod prepared{&method.executor, {}};
   for (std::size_t i = 0; i < workload.batches.size(); ++i) {
     const Batch& batch = workload.batches[i];
     auto one = method.executor.prepare(plan(*method.planner, batch), buffers.bind(batch),
@@ -34,7 +34,7 @@ Expected<Prepared> prepare(Method& method, const Workload& workload, const Scrat
 /// Runs batches in order. Each is issued while the one before runs, so that none waits for the host; the first one is
 /// armed, with the machine at rest.
 /// @return the time from the first start to the last completion.
-Expected<Duration> run(Prepared& prepared, std::span<const std::size_t> order) {
+Expected<Duration> run(PreparedMethod& prepared, std::span<const std::size_t> order) {
   auto& [executor, batches] = prepared;
   executor->arm(batches[order.front()]);
   rest(*executor);
@@ -55,7 +55,7 @@ Expected<MethodRuns> compare_on(std::span<Method> methods, const Workload& workl
                                 int runs) {
   std::vector<std::size_t> each_once(workload.batches.size());
   std::iota(each_once.begin(), each_once.end(), std::size_t{0});
-  std::vector<Prepared> prepared;
+  std::vector<PreparedMethod> prepared;
   for (Method& method : methods) {
     auto one = prepare(method, workload, buffers);
     if (!one) return tl::unexpected(std::move(one.error()));

@@ -53,11 +53,14 @@ OUTPUTS = {
             ["run", "{}/small.yaml", *SMALL, "--faults", "{}/faults.yaml"], ["run", "{}/small.yaml", "--clock", "virtual", "--for", "300ms", "--changes", "{}/changes.yaml"],
             ["run", "{}/small.yaml", "--clock", "real", "--jobs", "2"]],
     "tasks-expand": [["tasks", "expand", OFFSETS], ["tasks", "expand", OFFSETS, "--out", "{}/other.csv"]],
+    "topology-import": [["topology", "import", f"tests/golden/import/{name}"] for name in ("hwloc.xml", "nvbandwidth.json")] + [["topology", "import", "tests/golden/import/nccl.xml", "--out", "{}/m.yaml"]],
     "topology-show": [["topology", "show", f"configs/machines/{name}.yaml"] for name in ("h200x4", "two-sockets", "inspection-camera", "pageable")],
     "trigger": [["trigger", "tutti_schema_test", "--every", "1ms", "--times", "2"]],
     "verify": [["verify", "--machine", H200X4, "--backend", "sim", "--random", "2", "--repeats", "1"], ["verify", EXAMPLE, "--backend", "sim", "--repeats", "1"]],
 }
 NAMED = {"groups"}  # maps by name, not by key
+HOSTS = {"doctor"}  # what a host does not say is null there, so a value may have any of the plain types
+SCALARS = ["boolean", "null", "number", "string"]
 
 SMALL_TASKS = """version: 1
 machine: {machine}
@@ -95,23 +98,25 @@ def document(path):
     return yaml.load(pathlib.Path(path).read_text(encoding="utf-8"), Loader)
 
 
-def inferred(values, key=""):
+def inferred(values, key="", of_host=False):
     """The schema of all these values."""
     objects, arrays = [one for one in values if isinstance(one, dict)], [one for one in values if isinstance(one, list)]
     types = sorted({"null" if one is None else "boolean" if isinstance(one, bool) else "number" if isinstance(one, (int, float)) else "string" for one in values if not isinstance(one, (dict, list))})
+    if types and of_host and key != "schema_version":
+        types = SCALARS
     schema = {"type": types + ["object"] * bool(objects) + ["array"] * bool(arrays)}
     if len(schema["type"]) == 1:
         schema["type"] = schema["type"][0]
     if objects and key in NAMED:
-        schema["additionalProperties"] = inferred([value for one in objects for value in one.values()])
+        schema["additionalProperties"] = inferred([value for one in objects for value in one.values()], of_host=of_host)
     elif objects:
         keys = list(dict.fromkeys(name for one in objects for name in one))
-        schema["properties"] = {name: inferred([one[name] for one in objects if name in one], name) for name in keys}
+        schema["properties"] = {name: inferred([one[name] for one in objects if name in one], name, of_host) for name in keys}
         schema["additionalProperties"] = False
         schema["required"] = [name for name in keys if all(name in one for one in objects)]
     items = [item for one in arrays for item in one]
     if items:
-        schema["items"] = inferred(items)
+        schema["items"] = inferred(items, of_host=of_host)
     return schema
 
 
@@ -239,7 +244,7 @@ class Schema(Programs):
             with self.subTest(name=name):
                 outputs, path = self.outputs(name), SCHEMAS / f"output-{name}.json"
                 if os.environ.get("UPDATE_GOLDEN"):
-                    schema = {"$schema": "http://json-schema.org/draft-07/schema#", "title": f"what {name} prints with --json", **inferred(outputs)}
+                    schema = {"$schema": "http://json-schema.org/draft-07/schema#", "title": f"what {name} prints with --json", **inferred(outputs, of_host=name in HOSTS)}
                     path.write_text(json.dumps(schema, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
                 validator = jsonschema.Draft7Validator(json.loads(path.read_text(encoding="utf-8")))
                 for words, output in zip(OUTPUTS[name], outputs):

@@ -2,11 +2,13 @@
 """`tutti topology`."""
 import json
 import os
+import random
+import re
 import sys
 import unittest
 from xml.etree import ElementTree
 
-from programs import Programs, main
+from programs import TESTS, Programs, main
 
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -122,6 +124,117 @@ class Show(Programs):
         self.assertIn("\ndevices: camera0, disk0\n", text)
         self.assertRegex(text, r"\ncamera0 -> switch0 -> cpu0 -> mem0 +2.40 +3.00\n")
         self.assertNotIn("left", self.tutti("topology", "show", "configs/machines/h200x4.yaml").stdout)
+
+
+class Import(Programs):
+    """Files of other tools, written by hand in their formats."""
+    FILES = {"hwloc.xml": "hwloc", "nccl.xml": "NCCL", "nvidia-smi.txt": "nvidia-smi topo -m", "nvbandwidth.json": "nvbandwidth"}
+
+    def path(self, name):
+        return TESTS / "golden/import" / name
+
+    def imported(self, text, *words, name="given"):
+        return self.tutti("topology", "import", self.file(text, name), *words)
+
+    def links(self, name, *words):
+        out = self.folder / "m.yaml"
+        self.assertEqual(self.tutti("topology", "import", self.path(name), "--out", out, *words).returncode, 0)
+        machine = self.object_of(0, "topology", "show", out, "--json")
+        return {(link["from"], link["to"]): link["nominal_gbps"] for link in machine["links"]}
+
+    def test_each_source_gives_a_machine(self):
+        for name, source in self.FILES.items():
+            with self.subTest(name=name):
+                self.is_golden(f"import/{name}.yaml", self.tutti("topology", "import", self.path(name)))
+                out = self.folder / "m.yaml"
+                answer = self.object_of(0, "topology", "import", self.path(name), "--out", out, "--name", "station", "--json")
+                self.assertEqual((answer["source"], answer["machine"], answer["measured"], answer["out"]), (source, "station", name == "nvbandwidth.json", str(out)))
+                self.assertEqual(self.object_of(0, "topology", "show", out, "--json")["machine"], "station")
+
+    # 16 lanes of 3.938 GB/s are 63.02 GB/s, 85 % of which are 53.56; a switch above two GPUs is a hub, and one GPU has none.
+    def test_hwloc_has_bridges_and_nodes(self):
+        links = self.links("hwloc.xml")
+        self.assertEqual((links["cpu0", "hub0"], links["hub0", "gpu0"], links["hub0", "gpu1"], links["cpu1", "gpu2"]), (53.56, 53.56, 53.56, 26.78))
+
+    # 18 NVLinks of 20 GB/s each, to NVSwitches; or 4 and 4 between two GPUs.
+    def test_nccl_has_nvlinks(self):
+        links = self.links("nccl.xml")
+        self.assertEqual((links["gpu0", "nvlink0"], links["nvlink0", "gpu1"], links["cpu1", "gpu1"]), (360, 360, 53.56))
+        nvlink = '<nvlink target="{}" count="4" tclass="0x030200"/></gpu>'
+        first, second = re.sub(r" *<nvlink.*\n", "", self.path("nccl.xml").read_text(encoding="utf-8")).split('<gpu dev="1"')
+        direct = first.replace("</gpu>", nvlink.format("0000:86:00.0")) + '<gpu dev="1"' + second.replace("</gpu>", nvlink.format("0000:06:00.0"))
+        self.assertEqual(self.imported(direct).stdout.count("to: nvlink0, bandwidth: 80 GB/s, back: 80 GB/s"), 2)
+        self.refuses(self.imported(direct.replace('target="0000:06:00.0"', 'target="0000:ff:00.0"')), "an NVLink leads to '0000:ff:00.0', which is no GPU of this file")
+
+    # PIX: one switch above both. Without a word about links they are of --pcie: 4.0 x8 has 15.75 GB/s, 85 % are 13.39.
+    def test_the_matrix_has_words_for_distances(self):
+        links = self.links("nvidia-smi.txt", "--pcie", "4x8")
+        self.assertEqual((links["cpu0", "hub0"], links["hub0", "gpu0"], links["cpu1", "gpu2"], links["gpu0", "nvlink0"]), (13.39, 13.39, 13.39, 80))
+        self.assertNotIn(("cpu1", "hub1"), links)  # PHB: below one host bridge, which no measurement tells from the cpu
+        text = self.path("nvidia-smi.txt").read_text(encoding="utf-8")
+        blanks = self.imported(text.replace("\t", "   "))
+        self.assertEqual((blanks.returncode, blanks.stdout.count("kind: gpu")), (0, 4))
+        self.assertEqual(self.imported(text.replace("\n", "\r\n")).stdout, self.imported(text).stdout)
+
+    def test_measured_rates_are_kept(self):
+        links = self.links("nvbandwidth.json")
+        self.assertEqual((links["cpu0", "gpu0"], links["gpu0", "cpu0"], links["cpu0", "gpu1"]), (55.31, 55.12, 55.28))
+        # Reads: GPU 0 reads GPU 1 at 394.15.
+        self.assertEqual((links["gpu1", "nvlink0"], links["gpu0", "nvlink0"]), (394.15, 393.88))
+
+    def test_mistakes_have_their_place(self):
+        hwloc, nccl, matrix, rates = (self.path(name).read_text(encoding="utf-8") for name in self.FILES)
+        for text, sentence in (
+            ("", "given:1:1: the file is empty"),
+            ("hello\n", "given:1:1: this is neither XML of hwloc or NCCL, nor JSON of nvbandwidth"),
+            (hwloc[:1500], ": this is no whole XML: "),
+            (nccl.replace("</system>", ""), ": this is no whole XML: "),
+            ("<html></html>", "given:1:1: 'html' is the root of neither"),
+            (hwloc.replace("10de:", "1a03:").replace("cuda0", "card0"), "there is no GPU in this file"),
+            (hwloc.replace('pci_busid="0000:06:00.0"', 'pci_busid="six"'), "given:10:1: 'six' is no bus id of"),
+            (nccl.replace('numaid="1"', 'numaid="one"'), "given:17:1: 'one' is no numaid of"),
+            (nccl.replace('count="5"', 'count="-5"'), "'-5' is no count of"),
+            (nccl.replace("gpu", "gpv"), "there is no GPU in this file"),
+            (matrix.replace("GPU1\tPIX", "GPU1\tN/A"), "given:3:6: 'N/A' is no connection of two GPUs"),
+            (matrix.replace("GPU1\tPIX", "GPU1\tPIXX"), "did you mean 'PIX'?"),
+            (matrix.replace("GPU1\tPIX", "GPU1\t X "), "'X' does not belong here"),
+            (matrix.replace("GPU1\tPIX", "GPU7\tPIX"), "the row of GPU7 stands where that of GPU1 belongs"),
+            (matrix[:150], "cut off"),
+            (matrix.replace("NV4", "NVx"), "'NVx' is no connection"),
+            (rates[:400], ": this is no whole JSON"),
+            ('{"a": 1}', "nvbandwidth.testcases: there is no list of test cases"),
+            (rates.replace('"394.15"', '"N/A"'), "testcases[2].bandwidth_matrix[0][1]: \"N/A\" is no rate of these GPUs"),
+            (rates.replace('"55.28"', "-1"), "testcases[0].bandwidth_matrix[0][1]: -1 is no rate"),
+            (rates.replace('[["55.12", "55.09"]]', "null"), "testcases[1].bandwidth_matrix: 'device_to_host_memcpy_ce' has no matrix (status Passed)"),
+            (rates.replace('["393.88", "N/A"]', '["393.88"]'), "a row is a list, as long as the others"),
+            (rates.replace("device_to_host_memcpy_ce", "other"), "must both be there"),
+            ('<!DOCTYPE a [<!ENTITY x "y"><!ENTITY z "&x;&x;">]><topology>&z;</topology>', "there is no GPU"),
+            ("<topology>" + "<object>" * 200 + "</object>" * 200 + "</topology>", "nested deeper than any host"),
+            ("[" * 100000, "neither XML"), ("{" * 100000, "nested deeper than any measurement"),
+        ):
+            with self.subTest(sentence=sentence):
+                self.refuses(self.imported(text), "given", sentence)
+        self.refuses(self.tutti("topology", "import", "/no/such/file"), "/no/such/file: there is no such file")
+        self.refuses(self.tutti("topology", "import", self.folder), "this is a folder")
+        self.refuses(self.tutti("topology", "import", self.path("hwloc.xml"), "--pcie", "9x3"), "--pcie: '9x3' is no PCIe link")
+        self.refuses(self.tutti("topology", "import", self.path("hwloc.xml"), "--name", "a b"), "--name: 'a b' is no name")
+
+    def test_damaged_files_end_with_a_sentence(self):
+        draw = random.Random(7)
+        for name in self.FILES:
+            whole = self.path(name).read_bytes()
+            for trial in range(60):
+                damaged = bytearray(whole)
+                for _ in range(draw.randint(1, 4)):
+                    at = draw.randrange(len(damaged))
+                    damaged[at : at + draw.choice((0, 1, 20))] = bytes(draw.randrange(256) for _ in range(draw.choice((1, 1, 3))))
+                if trial % 3 == 0:
+                    damaged = damaged[: draw.randrange(len(damaged))]
+                path = self.folder / "damaged"
+                path.write_bytes(damaged)
+                run = self.run_program("tutti/tutti", "topology", "import", path, errors="replace")
+                self.assertIn(run.returncode, (0, 2), f"{name} {trial}: {run.stderr}")
+                self.assertEqual(run.stderr.count("\n"), 1 if run.returncode else 0, run.stderr)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ WITHOUT_RESULTS = ("accelerate", "completion", "manual", "schema")  # standard o
 
 class Usage(Programs):
     def test_help_has_an_example_everywhere(self):
-        for words in ([], ["predict"], ["check"], ["compare"], ["run"], ["calibrate"], ["topology"], ["topology", "show"], ["topology", "detect"], ["bench"], ["bench", "methods"], ["bench", "copies"], ["bench", "transfers"], ["verify"], ["report"], ["capacity"], ["doctor"], ["advise"], ["tasks"], ["tasks", "expand"]):
+        for words in ([], ["predict"], ["check"], ["compare"], ["run"], ["calibrate"], ["topology"], ["topology", "show"], ["topology", "detect"], ["topology", "import"], ["bench"], ["bench", "methods"], ["bench", "copies"], ["bench", "transfers"], ["verify"], ["report"], ["capacity"], ["doctor"], ["advise"], ["tasks"], ["tasks", "expand"]):
             run = self.tutti(*words, "--help")
             self.assertEqual(run.returncode, 0)
             self.assertIn("Example", run.stdout)

@@ -1,0 +1,282 @@
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <set>
+
+#include <fmt/format.h>
+#include <libxml/parser.h>
+#include <libxml/tree.h>
+
+#include "apps/tutti/formats/imported_host.hpp"
+#include "model/base/document.hpp"
+
+namespace tutti::internal {
+namespace {
+
+using Document = std::unique_ptr<xmlDoc, void (*)(xmlDoc*)>;
+
+Document parse_xml(const std::string& text, const std::string& name) {
+  constexpr int kOptions = XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING;  // no entity is expanded
+  Document document(xmlReadMemory(text.data(), static_cast<int>(text.size()), name.c_str(), nullptr, kOptions),
+                    xmlFreeDoc);
+  if (document) return document;
+  const xmlError* const error = xmlGetLastError();
+  std::string reason = error != nullptr && error->message != nullptr ? error->message : "not known";
+  reason = reason.substr(0, reason.find('\n'));  // what follows is the text itself
+  fail({name, error != nullptr ? error->line : 1, error != nullptr ? std::max(error->int2, 1) : 1},
+       fmt::format("this is no whole XML: {}; write the file again", reason));
+}
+
+/// An element with its place.
+class Element {
+ public:
+  Element(const xmlNode* node, const std::string& file) : node_(node), file_(&file) {}
+
+  [[nodiscard]] std::string_view name() const { return reinterpret_cast<const char*>(node_->name); }
+  [[nodiscard]] Place place() const { return {*file_, static_cast<int>(xmlGetLineNo(node_)), 1}; }
+  [[nodiscard]] std::string attribute(const char* key) const {
+    xmlChar* const value = xmlGetProp(node_, reinterpret_cast<const xmlChar*>(key));
+    std::string text = value == nullptr ? "" : reinterpret_cast<const char*>(value);
+    xmlFree(value);
+    return text;
+  }
+  [[nodiscard]] std::vector<Element> children() const {
+    std::vector<Element> all;
+    for (const xmlNode* child = node_->children; child != nullptr; child = child->next)
+      if (child->type == XML_ELEMENT_NODE) all.emplace_back(child, *file_);
+    return all;
+  }
+  /// An attribute that must be a whole number.
+  [[nodiscard]] int whole(const char* key, int least, int most) const {
+    const std::string text = attribute(key);
+    int value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size() || value < least || value > most)
+      fail(place(), fmt::format("'{:.80}' is no {} of <{}>; it is a whole number from {} to {}", text, key, name(),
+                                least, most));
+    return value;
+  }
+
+ private:
+  const xmlNode* node_;
+  const std::string* file_;
+};
+
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+std::string bus_id_of(const Element& element, const char* key) {
+  std::string id = lower(element.attribute(key));
+  if (id.size() < 7 || id.find(':') == std::string::npos || id.find('.') == std::string::npos)
+    fail(element.place(), fmt::format("'{:.80}' is no bus id of <{}>; it looks like 0000:06:00.0", id, element.name()));
+  return id;
+}
+
+void check_level(const Element& element, int level) {
+  constexpr int kMostLevels = 64;
+  if (level > kMostLevels) fail(element.place(), "this is nested deeper than any host; write the file again");
+}
+
+// ---- hwloc
+
+/// The link of a data rate in GB/s: the widest one of a known generation. hwloc gives their product alone.
+std::optional<PcieLink> link_of_rate(double rate) {
+  constexpr double kTolerance = 0.04;
+  for (const int width : {16, 8, 4, 2, 1}) {
+    for (int generation = 1; generation <= 6; ++generation) {
+      const PcieLink link{generation, width};
+      if (rate > 0 && std::abs(link.theoretical().value / rate - 1) < kTolerance) return link;
+    }
+  }
+  return std::nullopt;
+}
+
+class HwlocReader {
+ public:
+  ImportedHost read(const Element& root) {
+    read_.source = "hwloc";
+    for (const Element& child : root.children()) visit(child, -1, {}, 0);
+    if (nodes_.empty()) nodes_.insert(0);
+    read_.host.numa_nodes.assign(nodes_.begin(), nodes_.end());
+    return std::move(read_);
+  }
+
+ private:
+  /// The one bit of a set like "0x00000002"; -1 where there are several.
+  static int only_bit(const std::string& set) {
+    int bit = -1;
+    int base = 0;
+    std::vector<std::string> words;
+    for (std::size_t at = 0; at <= set.size();) {  // the lowest 32 bits are last
+      const std::size_t end = std::min(set.find(',', at), set.size());
+      words.push_back(set.substr(at, end - at));
+      at = end + 1;
+    }
+    for (auto word = words.rbegin(); word != words.rend(); ++word, base += 32) {
+      const auto bits = std::strtoul(word->c_str(), nullptr, 16);
+      if (bits == 0) continue;
+      if (bit >= 0 || std::popcount(bits) > 1) return -1;
+      bit = base + std::countr_zero(bits);
+    }
+    return bit;
+  }
+
+  void visit(const Element& object, int node, std::vector<PciBridge> path, int level) {
+    check_level(object, level);
+    if (object.name() != "object") return;
+    const std::string type = object.attribute("type");
+    if (const std::string set = object.attribute("nodeset"); !set.empty()) node = only_bit(set);
+    if (type == "NUMANode" && object.attribute("cpuset").find_first_not_of("0x,") != std::string::npos)
+      nodes_.insert(object.whole("os_index", 0, 4095));
+    if (type == "Bridge") path.push_back(bridge_of(object));
+    if (type == "PCIDev" && is_gpu(object)) add(object, node, path);
+    for (const Element& child : object.children()) visit(child, node, path, level + 1);
+  }
+
+  static PciBridge bridge_of(const Element& object) {
+    if (object.attribute("bridge_type").starts_with("0")) return {"pci" + object.attribute("bridge_pci"), std::nullopt};
+    return {bus_id_of(object, "pci_busid"), link_of(object)};
+  }
+  static std::optional<PcieLink> link_of(const Element& object) {
+    return link_of_rate(std::strtod(object.attribute("pci_link_speed").c_str(), nullptr));
+  }
+
+  /// A display or 3D controller that a library of GPUs knows, or that NVIDIA made.
+  static bool is_gpu(const Element& object) {
+    const std::string type = object.attribute("pci_type");
+    if (!type.starts_with("03")) return false;
+    const auto children = object.children();
+    const bool is_known = std::ranges::any_of(children, [](const Element& child) {
+      const std::string name = child.attribute("name");
+      return name.starts_with("cuda") || name.starts_with("nvml");
+    });
+    return is_known || type.find("[10de:") != std::string::npos;
+  }
+
+  void add(const Element& object, int node, const std::vector<PciBridge>& path) {
+    DeviceFacts device;
+    device.ordinal = static_cast<int>(read_.host.devices.size());
+    device.bus_id = bus_id_of(object, "pci_busid");
+    device.numa_node = node;
+    device.link_at_best = link_of(object);
+    device.pci_path = path;
+    for (const Element& child : object.children())
+      for (const Element& info : child.children())
+        if (info.attribute("name") == "CUDAGlobalMemorySize")  // in KiB
+          device.memory = Bytes{std::max(0LL, std::min(1LL << 33, std::atoll(info.attribute("value").c_str()))) << 10};
+    read_.host.devices.push_back(std::move(device));
+  }
+
+  ImportedHost read_;
+  std::set<int> nodes_;
+};
+
+// ---- NCCL
+
+class NcclReader {
+ public:
+  ImportedHost read(const Element& root) {
+    read_.source = "NCCL";
+    std::set<int> nodes;
+    for (const Element& cpu : root.children()) {
+      if (cpu.name() != "cpu") continue;
+      const int node = std::max(0, cpu.whole("numaid", -1, 4095));
+      nodes.insert(node);
+      for (const Element& child : cpu.children()) visit(child, node, {{fmt::format("cpu{}", node), {}}}, 0);
+    }
+    if (nodes.empty()) fail(root.place(), "there is no cpu in this system; write the file again");
+    read_.host.numa_nodes.assign(nodes.begin(), nodes.end());
+    connect();
+    return std::move(read_);
+  }
+
+ private:
+  struct NvlinkEnd {
+    std::string target, device_class;
+    Place place;
+  };
+
+  static std::optional<PcieLink> link_of(const Element& pci) {
+    constexpr std::array kSpeeds{2.5, 5.0, 8.0, 16.0, 32.0, 64.0};  // GT/s
+    const double speed = std::strtod(pci.attribute("link_speed").c_str(), nullptr);
+    const int width = std::atoi(pci.attribute("link_width").c_str());
+    const auto found = std::ranges::find(kSpeeds, speed);
+    if (found == kSpeeds.end() || width < 1 || width > 32) return std::nullopt;
+    return PcieLink{static_cast<int>(found - kSpeeds.begin()) + 1, width};
+  }
+
+  void visit(const Element& pci, int node, const std::vector<PciBridge>& path, int level) {
+    check_level(pci, level);
+    if (pci.name() != "pci") return;
+    const std::string id = bus_id_of(pci, "busid");
+    std::vector<PciBridge> below = path;
+    below.push_back({id, link_of(pci)});
+    for (const Element& child : pci.children()) {
+      if (child.name() == "gpu") add(child, id, node, link_of(pci), path);
+      visit(child, node, below, level + 1);
+    }
+  }
+
+  void add(const Element& gpu, const std::string& id, int node, std::optional<PcieLink> link,
+           const std::vector<PciBridge>& path) {
+    DeviceFacts device;
+    device.ordinal = gpu.whole("dev", 0, 4095);
+    device.bus_id = id;
+    device.numa_node = node;
+    device.link_at_best = link;
+    device.pci_path = path;
+    int links = 0;
+    std::vector<NvlinkEnd> ends;
+    for (const Element& nvlink : gpu.children()) {
+      if (nvlink.name() != "nvlink") continue;
+      links += nvlink.whole("count", 1, 64);
+      ends.push_back({lower(nvlink.attribute("target")), nvlink.attribute("tclass"), nvlink.place()});
+    }
+    read_.host.devices.push_back(std::move(device));
+    read_.nvlinks.push_back(links);
+    ends_.push_back(std::move(ends));
+  }
+
+  /// All GPUs at NVSwitches reach each other; others what their links lead to.
+  void connect() {
+    auto& devices = read_.host.devices;
+    const auto is_at_switch = [&](std::size_t gpu) {
+      return std::ranges::any_of(ends_[gpu], [](auto& end) { return end.device_class.starts_with("0x0680"); });
+    };
+    for (std::size_t a = 0; a < devices.size(); ++a) {
+      devices[a].nvlink.assign(devices.size(), false);
+      for (std::size_t b = 0; b < devices.size(); ++b)
+        devices[a].nvlink[b] = a != b && is_at_switch(a) && is_at_switch(b);
+      for (const NvlinkEnd& end : ends_[a]) {
+        if (!end.device_class.starts_with("0x03")) continue;
+        const auto peer = std::ranges::find(devices, end.target, &DeviceFacts::bus_id);
+        if (peer == devices.end())
+          fail(end.place, fmt::format("an NVLink leads to '{:.80}', which is no GPU of this file", end.target));
+        devices[a].nvlink[static_cast<std::size_t>(peer - devices.begin())] = true;
+      }
+    }
+  }
+
+  ImportedHost read_;
+  std::vector<std::vector<NvlinkEnd>> ends_;
+};
+
+}  // namespace
+
+ImportedHost read_host_xml(const std::string& text, const std::string& name) {
+  const Document document = parse_xml(text, name);
+  const Element root(xmlDocGetRootElement(document.get()), name);
+  if (root.name() == "topology") return HwlocReader().read(root);
+  if (root.name() == "system") return NcclReader().read(root);
+  fail(root.place(),
+       fmt::format("'{:.80}' is the root of neither hwloc's XML ('topology') nor NCCL's ('system')", root.name()));
+}
+
+}  // namespace tutti::internal
