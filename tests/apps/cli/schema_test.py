@@ -50,7 +50,8 @@ OUTPUTS = {
     "predict": [["predict", f"configs/batches/{name}.yaml"] for name in ("inspection-example", "pageable", "nehalem-h2d", "sandy-bridge-d2h")],
     "report": [["report", "{}/run.journal"], ["report", "{}/run.journal", "--jobs", "3"]],
     "run": [["run", REFUSED, "--overlap", "on", *SMALL], ["run", CHAIN, *SMALL, "--bound-by"], ["run", TWO_LINES, *SMALL], ["run", REFUSED, "--clock", "virtual", "--scenario", "{}/misses.yaml"],
-            ["run", "{}/small.yaml", *SMALL, "--faults", "{}/faults.yaml"], ["run", "{}/small.yaml", "--clock", "virtual", "--for", "300ms", "--changes", "{}/changes.yaml"],
+            ["run", "{}/small.yaml", *SMALL, "--faults", "{}/faults.yaml"], ["run", "{}/small.yaml", *SMALL, "--faults", "{}/broken.yaml"],
+            ["run", "{}/two.yaml", "--clock", "virtual", "--jobs", "8", "--faults", "{}/lost.yaml"], ["run", "{}/small.yaml", "--clock", "virtual", "--endless", "--faults", "{}/lost.yaml"], ["run", "{}/small.yaml", "--clock", "virtual", "--for", "300ms", "--changes", "{}/changes.yaml"],
             ["run", "{}/small.yaml", "--clock", "real", "--jobs", "2"]],
     "tasks-expand": [["tasks", "expand", OFFSETS], ["tasks", "expand", OFFSETS, "--out", "{}/other.csv"]],
     "topology-import": [["topology", "import", f"tests/golden/import/{name}"] for name in ("hwloc.xml", "nvbandwidth.json")] + [["topology", "import", "tests/golden/import/nccl.xml", "--out", "{}/m.yaml"]],
@@ -59,7 +60,7 @@ OUTPUTS = {
     "verify": [["verify", "--machine", H200X4, "--backend", "sim", "--random", "2", "--repeats", "1"], ["verify", EXAMPLE, "--backend", "sim", "--repeats", "1"]],
 }
 NAMED = {"groups"}  # maps by name, not by key
-HOSTS = {"doctor"}  # what a host does not say is null there, so a value may have any of the plain types
+LOOSE = {"doctor", "run", "report"}  # what a host or a run does not have is null: a value may have any of the plain types
 SCALARS = ["boolean", "null", "number", "string"]
 
 SMALL_TASKS = """version: 1
@@ -98,25 +99,25 @@ def document(path):
     return yaml.load(pathlib.Path(path).read_text(encoding="utf-8"), Loader)
 
 
-def inferred(values, key="", of_host=False):
+def inferred(values, key="", loose=False):
     """The schema of all these values."""
     objects, arrays = [one for one in values if isinstance(one, dict)], [one for one in values if isinstance(one, list)]
     types = sorted({"null" if one is None else "boolean" if isinstance(one, bool) else "number" if isinstance(one, (int, float)) else "string" for one in values if not isinstance(one, (dict, list))})
-    if types and of_host and key != "schema_version":
+    if types and loose and key != "schema_version":
         types = SCALARS
     schema = {"type": types + ["object"] * bool(objects) + ["array"] * bool(arrays)}
     if len(schema["type"]) == 1:
         schema["type"] = schema["type"][0]
     if objects and key in NAMED:
-        schema["additionalProperties"] = inferred([value for one in objects for value in one.values()], of_host=of_host)
+        schema["additionalProperties"] = inferred([value for one in objects for value in one.values()], loose=loose)
     elif objects:
         keys = list(dict.fromkeys(name for one in objects for name in one))
-        schema["properties"] = {name: inferred([one[name] for one in objects if name in one], name, of_host) for name in keys}
+        schema["properties"] = {name: inferred([one[name] for one in objects if name in one], name, loose) for name in keys}
         schema["additionalProperties"] = False
         schema["required"] = [name for name in keys if all(name in one for one in objects)]
     items = [item for one in arrays for item in one]
     if items:
-        schema["items"] = inferred(items, of_host=of_host)
+        schema["items"] = inferred(items, loose=loose)
     return schema
 
 
@@ -127,6 +128,11 @@ class Schema(Programs):
         self.file(f"version: 1\nmachine: {machine}\n", "small-machine.yaml")
         self.file(SMALL_TASKS.format(machine="small-machine.yaml"), "small.yaml")
         self.file("version: 1\nfaults:\n- {kind: slow_kernels, task: a, times: 3}\n- {kind: slow_link, route: [mem0, gpu0], rate: 0.5}\n", "faults.yaml")
+        self.file("version: 1\nfaults:\n- {kind: failing_kernel, task: a, jobs: [0, 0]}\n- {kind: hung_kernel, task: a, jobs: [1, 1]}\n", "broken.yaml")
+        self.file("version: 1\nfaults:\n- {kind: lost_gpu, gpu: gpu0, at: 20 ms}\n", "lost.yaml")
+        two = machine.replace("gpu0: {kind: gpu}", "gpu0: {kind: gpu}, gpu1: {kind: gpu}").replace("links: [", "links: [{from: mem0, to: gpu1, bandwidth: 10 GB/s, back: 10 GB/s}, ")
+        self.file(f"version: 1\nmachine: {two}\n", "two-machine.yaml")
+        self.file(SMALL_TASKS.format(machine="two-machine.yaml").replace("[{from: gpu0, to: mem0", "[{from: gpu1, to: mem0"), "two.yaml")
         self.file("version: 1\nstart: [a]\nchanges:\n- {at: 100 ms, add: b}\n- {at: 200 ms, remove: a}\n", "changes.yaml")
         self.assertEqual(self.tutti("tasks", "expand", OFFSETS, "--out", self.folder / "jobs.csv").returncode, 0)
         self.assertEqual(self.tutti("check", REFUSED, "--counter-example", self.folder / "misses.yaml").returncode, 1)
@@ -244,7 +250,7 @@ class Schema(Programs):
             with self.subTest(name=name):
                 outputs, path = self.outputs(name), SCHEMAS / f"output-{name}.json"
                 if os.environ.get("UPDATE_GOLDEN"):
-                    schema = {"$schema": "http://json-schema.org/draft-07/schema#", "title": f"what {name} prints with --json", **inferred(outputs, of_host=name in HOSTS)}
+                    schema = {"$schema": "http://json-schema.org/draft-07/schema#", "title": f"what {name} prints with --json", **inferred(outputs, loose=name in LOOSE)}
                     path.write_text(json.dumps(schema, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
                 validator = jsonschema.Draft7Validator(json.loads(path.read_text(encoding="utf-8")))
                 for words, output in zip(OUTPUTS[name], outputs):
