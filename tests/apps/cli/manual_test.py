@@ -46,7 +46,7 @@ class Manual(Programs):
         page = self.tutti("manual", "predict").stdout
         self.assertTrue(page.startswith("tutti-predict(1)\n\n# NAME\n\ntutti-predict - how long a batch takes"))
         for part in ("*tutti predict* [_OPTIONS_] _FILE_", "*\\-\\-planner* _WORD_", "Default: completion\\_aligned", "# COMMON OPTIONS",
-                     "```\ntutti predict configs/batches/inspection-example.yaml --planner time_division\n```"):
+                     "```\ntutti predict configs/batches/inspection-example.yaml --planner time_division\n"):
             self.assertIn(part, page)
         self.assertIn("*tutti\\-topology\\-show*(1)", self.tutti("manual", "topology").stdout)
 
