@@ -14,12 +14,13 @@ namespace {
 
 constexpr double kResponsesWidth = 860, kResponsesEdge = 20, kPanel = 190, kBars = 96, kLowestBar = 1.5;
 constexpr std::size_t kBins = 120;
+constexpr std::int64_t kFarDeadline = 3;  // times the longest response: the axis ends before it
 
 class ResponsesPicture {
  public:
   std::string file(std::span<const MeasuredTask> tasks, std::span<const JobSummary> summaries) {
     svg_.text(kResponsesEdge, kResponsesEdge + 14, "response times", "font-size='15' font-weight='bold'");
-    svg_.text(kResponsesEdge + 130, kResponsesEdge + 14, "rounded up, by at most 1.6 %",
+    svg_.text(kResponsesEdge + 150, kResponsesEdge + 14, "rounded up, by at most 1.6 %",
               "class='muted' font-size='11'");
     for (std::size_t t = 0; t < tasks.size(); ++t)
       draw(tasks[t], summaries[t], series_colour(t), kResponsesEdge + 44 + kPanel * static_cast<double>(t));
@@ -33,15 +34,19 @@ class ResponsesPicture {
 
   void draw(const MeasuredTask& task, const JobSummary& jobs, const SeriesColour& colour, double top) {
     const DurationHistogram& responses = jobs.responses();
-    const Duration longest = std::max({responses.largest(), task.deadline, task.bound.value_or(Duration{1})});
-    end_ = 1.04 * static_cast<double>(longest.count());
+    const Duration longest = std::max({responses.largest(), task.bound.value_or(Duration{1}), Duration{1}});
+    const bool reaches_deadline = task.deadline <= kFarDeadline * longest;
+    end_ = 1.04 * static_cast<double>((reaches_deadline ? std::max(longest, task.deadline) : 5 * longest / 4).count());
     // The bound is the end of a bin: what kept it stands on its left.
     const auto limit = static_cast<double>(task.bound.value_or(task.deadline).count());
     bin_ = limit / std::ceil(static_cast<double>(kBins) * limit / end_);
     svg_.text(kResponsesEdge, top, title(task, jobs), "font-size='12'");
     draw_bars(responses, colour, top + 36 + kBars);
     if (task.bound) draw_limit(*task.bound, "bound", "", top);
-    draw_limit(task.deadline, "deadline", "stroke-dasharray='5 4'", top + 12);
+    if (reaches_deadline) draw_limit(task.deadline, "deadline", "stroke-dasharray='5 4'", top + 12);
+    if (!reaches_deadline)
+      svg_.text(kResponsesWidth - kResponsesEdge, top + 31, "the deadline is beyond the axis",
+                "class='muted' font-size='11' text-anchor='end'");
     draw_axis(top + 36 + kBars);
   }
 
