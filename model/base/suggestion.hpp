@@ -30,11 +30,13 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
 /// The word nearest to a misspelled one; nothing where none is near.
 [[nodiscard]] inline std::optional<std::string_view> nearest_word(std::string_view word,
                                                                   std::span<const std::string_view> known) {
-  if (word.size() > 64) return std::nullopt;
+  constexpr std::size_t kShort = 3;  // 'no' is not 'on': shorter words begin alike
+  if (word.empty() || word.size() > 64) return std::nullopt;
   const auto distance = [&](std::string_view other) { return edit_distance(word, other); };
   const auto nearest = std::min_element(
       known.begin(), known.end(), [&](std::string_view a, std::string_view b) { return distance(a) < distance(b); });
-  if (nearest == known.end() || distance(*nearest) > std::max<std::size_t>(1, word.size() / 3)) return std::nullopt;
+  if (nearest == known.end() || (word.size() < kShort && !nearest->starts_with(word.front()))) return std::nullopt;
+  if (distance(*nearest) > std::max<std::size_t>(1, word.size() / 3)) return std::nullopt;
   return *nearest;
 }
 

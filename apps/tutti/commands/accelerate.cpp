@@ -113,7 +113,7 @@ int accelerate(const AccelerateOptions& options) {
   const auto measured = in_own_process<PageableMeasurement>([&]() -> std::optional<PageableMeasurement> {
     const auto cuda = open_cuda_library();
     const auto found = cuda ? (*cuda)->measure_pageable(options.gpu) : tl::unexpected(cuda.error());
-    if (!found) programs::print_note(found.error().text() + "; copies go on as they are");
+    if (!found) programs::print_remark("tutti accelerate: " + found.error().text() + "; copies go on as they are");
     return found ? std::optional(*found) : std::nullopt;
   });
   if (measured) {
