@@ -190,6 +190,15 @@ std::vector<std::uint32_t> order_of(std::span<const CommandStream> streams, std:
   return std::is_sorted(order.begin(), order.end()) ? std::vector<std::uint32_t>{} : order;
 }
 
+/// The part of filling and emptying buffers that leaves the link to others makes a copy with nothing else active
+/// slower. Guaranteed, all of it comes beside the bytes (`BatchChains`).
+void slow_by_filling(const CopyCost& cost, double bytes, RouteClass& route_class) {
+  const double idle = (1 - kFillingWork) * (cost.ns(Basis::Nominal, bytes) - as_ns(cost.each.nominal));
+  double& alone = route_class.alone.nominal.value;
+  alone = bytes / (bytes / alone + idle);
+  route_class.capped = true;
+}
+
 }  // namespace
 
 Expected<Batch> Batch::make(const Topology& machine, std::vector<CommandStream> streams, Merging merging,
@@ -268,15 +277,6 @@ void Batch::drop_lone_landings() {
     if (work.landing != kNone) issuers[work.landing].insert(work.engines[0]);
   for (StreamWork& work : work_)
     if (work.landing != kNone && issuers[work.landing].size() == 1) work.landing = kNone;
-}
-
-/// The part of filling and emptying buffers that leaves the link to others makes a copy with nothing else active
-/// slower. Guaranteed, all of it comes beside the bytes (`BatchChains`).
-void slow_by_filling(const CopyCost& cost, double bytes, RouteClass& route_class) {
-  const double idle = (1 - kFillingWork) * (cost.ns(Basis::Nominal, bytes) - as_ns(cost.each.nominal));
-  double& alone = route_class.alone.nominal.value;
-  alone = bytes / (bytes / alone + idle);
-  route_class.capped = true;
 }
 
 /// @param met  links of GPUs over which copies of other engines go, rising
