@@ -52,7 +52,7 @@ void JobLedger::make_room(std::uint64_t jobs, std::size_t alive) {
     record_.jobs.resize(jobs);
     record_.jobs.clear();
   }
-  if (recorder_ != nullptr) streams_.reserve(kMostStreamTimes);
+  if (takes_streams()) streams_.reserve(kMostStreamTimes);
 }
 
 std::size_t JobLedger::claim() {
@@ -95,7 +95,7 @@ void JobLedger::review_those_of(const std::vector<PreparedBatch>& chunks) {
 
 void JobLedger::review_batch(EndedJob& ended) {
   const std::size_t chunk = ended.reviewed++;
-  const Executor::Review one = executor_.review((*ended.chunks)[chunk], recorder_ != nullptr);
+  const Executor::Review one = executor_.review((*ended.chunks)[chunk], takes_streams());
   ended.record.overruns += one.overruns;
   if (one.broken && (!ended.broken || one.broken->excess > ended.broken->excess)) ended.broken = one.broken;
   if (one.measured != nullptr) note_streams(ended.record.task, chunk, one.start, *one.measured);

@@ -62,6 +62,7 @@ class JobLedger {
   void finish();
 
  private:
+  [[nodiscard]] bool takes_streams() const { return recorder_ != nullptr && recorder_->takes_streams(); }
   void review_batch(EndedJob& ended);
   void judge(EndedJob& ended) const;
   void note_streams(TaskId task, std::size_t chunk, Duration start, const Timeline& measured);

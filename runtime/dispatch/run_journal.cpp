@@ -1,6 +1,7 @@
 #include "runtime/dispatch/run_journal.hpp"
 
 #include <chrono>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -40,7 +41,8 @@ Expected<RunJournal> RunJournal::open(const std::string& path, Bytes rotate_at, 
   if (path.empty() && observer == nullptr) return made;
   JournalOptions options{.partitions = place.partitions, .rotate_at = rotate_at, .observer = observer};
   if (place.clock == "virtual") options.when_full = WhenFull::Wait;
-  auto journal = Journal::open(path, header_of(planned, bounds, chains, place), options);
+  auto header = path.empty() ? JournalHeader{} : header_of(planned, bounds, chains, place);
+  auto journal = Journal::open(path, std::move(header), options);
   if (!journal) return tl::unexpected(std::move(journal.error()));
   made.journal_ = *std::move(journal);
   for (std::size_t i = 0; i < place.partitions; ++i) made.recorders_.push_back(&made.journal_->recorder(i));

@@ -90,7 +90,8 @@ Journal::Journal(std::string path, JournalHeader header, const JournalOptions& o
       name_(path_),
       rotate_at_(options.rotate_at.count > 0 ? options.rotate_at.count : std::numeric_limits<std::int64_t>::max()),
       progress_(options.partitions) {
-  for (std::size_t i = 0; i < options.partitions; ++i) recorders_.push_back(std::make_unique<JobRecorder>(options));
+  for (std::size_t i = 0; i < options.partitions; ++i)
+    recorders_.push_back(std::make_unique<JobRecorder>(options, !path_.empty()));
   buffer_.reserve(kFlush + kFrameSize + kMostPayload);
   job_.streams.reserve(kMostStreamTimes);
 }

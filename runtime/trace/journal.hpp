@@ -58,7 +58,9 @@ struct JournalTotals {
 /// The side of a journal that the thread of one partition uses.
 class JobRecorder {
  public:
-  explicit JobRecorder(const JournalOptions& options) : ring_(options.ring), when_full_(options.when_full) {}
+  /// @param takes_streams  whether stream times are of use
+  explicit JobRecorder(const JournalOptions& options, bool takes_streams = true)
+      : ring_(options.ring), when_full_(options.when_full), takes_streams_(takes_streams) {}
 
   /// Hands a job over. It never fails, allocates nothing, and calls the system only where it waits
   /// (`WhenFull::Wait`). Called by one thread at a time.
@@ -67,6 +69,8 @@ class JobRecorder {
     if (when_full_ == WhenFull::Wait) wait_for_room(streams.size());
     ring_.push(entry, streams);
   }
+  /// Whether stream times are of use: measuring them takes the host time. They are not where there is no file.
+  [[nodiscard]] bool takes_streams() const noexcept { return takes_streams_; }
   /// Jobs handed over so far that found no room. From any thread.
   [[nodiscard]] std::uint64_t lost() const noexcept { return ring_.lost(); }
 
@@ -76,6 +80,7 @@ class JobRecorder {
 
   EntryRing ring_;
   WhenFull when_full_;
+  bool takes_streams_;
 };
 
 /// Writes the jobs of a run to a file while it runs: an ordinary thread empties a ring for each partition. Nothing
@@ -87,7 +92,7 @@ class Journal {
  public:
   /// Makes the file with its head, and starts the thread. A journal that has this name already is renamed, as in a
   /// rotation: NAME is the newest file, NAME.1, NAME.2, ... are older ones, from the oldest on.
-  /// @param path  empty: there is no file, and jobs are for the observer alone
+  /// @param path  empty: there is no file, and jobs are for the observer alone, without stream times
   /// @errors InvalidInput: something that is no journal has this name, or it may not be written. Machine: the head
   ///         could not be written, or no thread started; there is no new file then.
   [[nodiscard]] static Expected<std::unique_ptr<Journal>> open(const std::string& path, JournalHeader header,

@@ -138,6 +138,7 @@ TEST_F(JournalTest, ShowsEachJobToItsObserver) {
     options.observer = &observer;
     auto journal = Journal::open(name, some_header(), options).value();
     for (std::uint64_t i = 0; i < 100; ++i) journal->recorder(0).record(job_number(i));
+    EXPECT_EQ(journal->recorder(0).takes_streams(), !name.empty());
     const JournalTotals totals = journal->close();
     EXPECT_EQ(observer.sum, 4950U);
     EXPECT_GE(observer.turns, 1);
