@@ -153,6 +153,11 @@ class DeviceBackend {
   /// What the driver does without plans, on the same devices (`runtime/core/baselines.hpp`); null: nothing to compare
   /// with. A wrapper hands on those of the backend that it wraps.
   [[nodiscard]] virtual Baselines* baselines() { return nullptr; }
+  /// A job starts, and ends, for tools that show jobs beside what GPUs do (Nsight Systems). Several may be under way.
+  /// Allocates nothing, and costs nothing where no tool is attached. A wrapper hands both on.
+  /// @return what `end_job` takes; 0: nothing is shown
+  [[nodiscard]] virtual std::uint64_t begin_job(const JobLabel&) { return 0; }
+  virtual void end_job(std::uint64_t) {}
   /// A run of a task set starts at this instant on the clock. For wrappers that count time from there.
   virtual void begin_run(Duration) {}
   /// Allocates zeroed memory in a memory module or a GPU. Like `prepare`, whatever is armed or under way.

@@ -18,6 +18,7 @@ Expected<std::unique_ptr<BoundBatch>> BoundBatch::make(BoundDevices& backend, Bo
 BoundBatch::BoundBatch(BoundDevices& the_backend, BoundPlan the_bound)
     : backend(the_backend),
       bound(std::move(the_bound)),
+      shown_as(bound.name),
       gate(bound.overlaps ? GateKind::HostTimed : backend.gate),
       list(make_commands(bound.plan, backend.serialize ? Marks::Each : bound.marks)),
       points(list.commands.size()) {}

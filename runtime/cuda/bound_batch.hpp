@@ -10,6 +10,7 @@
 #include "runtime/cuda/bound_devices.hpp"
 #include "runtime/cuda/doorbell.hpp"
 #include "runtime/cuda/signal.hpp"
+#include "runtime/cuda/tool_ranges.hpp"
 
 namespace tutti::internal::cuda {
 
@@ -76,7 +77,7 @@ struct BatchDevice {
 ///
 /// | member | written by |
 /// |---|---|
-/// | `lanes[].stream`, `lent`, `base`, `begun`, `run`, `follows` | the caller, before it submits |
+/// | `lanes[].stream`, `lent`, `base`, `begun`, `run`, `job`, `follows` | the caller, before it submits |
 /// | `devices[].line`, `doubt` | the caller, before it submits |
 /// | `Point::seen`, `opened`, `stored`, `enqueued` | the conductor, until the end |
 /// | `result.start`, `finish`, `held_up`, `gates_late` | the conductor, until the end |
@@ -117,7 +118,8 @@ class BoundBatch {
 
   BoundDevices& backend;
   const BoundPlan bound;
-  const GateKind gate;  ///< the backend's; of a batch that overlaps none, whatever that is
+  const RangeName shown_as;  ///< its name in tools
+  const GateKind gate;       ///< the backend's; of a batch that overlaps none, whatever that is
   const CommandList list;
   std::vector<CommandPoints> points;  // [commands]
   std::vector<Lane> lanes;            // [lanes]
@@ -128,6 +130,7 @@ class BoundBatch {
   Duration stored{};                     // when the conductor gave the start of the run to the GPUs
   Duration enqueued{};                   // when the command of a batch that overlaps was; 0: another batch
   Count run = 0;                         // counter; gates wait for its value
+  std::uint64_t job = 0;                 // that the next run is part of; its number
   const BoundBatch* follows = nullptr;   // this run starts where that one's ends, without the host
   BatchResult result;
 

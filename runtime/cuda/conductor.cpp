@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "model/base/expects.hpp"
+#include "runtime/cuda/tool_ranges.hpp"
 
 namespace tutti::internal::cuda {
 namespace {
@@ -102,6 +103,7 @@ Duration Conductor::processor_time() const {
 }
 
 void Conductor::lead() {
+  name_thread_for_tools("tutti conductor");
   if (!spins_) prctl(PR_SET_TIMERSLACK, 1UL);  // ns: by default ordinary threads wake up to 50 us late
   for (;;) {
     waker_->look();

@@ -145,6 +145,10 @@ class CudaBackend final : public DeviceBackend {
   [[nodiscard]] Duration next_event() const override {
     return devices_->overlapping.empty() || devices_->sleeps() ? kNever : devices_->clock.now();
   }
+  [[nodiscard]] std::uint64_t begin_job(const JobLabel& job) override {
+    return ToolRange::of_job(job.task, job.index).number();
+  }
+  void end_job(std::uint64_t shown) override { ToolRange::numbered(shown).end(); }
   [[nodiscard]] Duration processor_time() const override { return devices_->conductor.processor_time(); }
   [[nodiscard]] std::vector<PinnedUse> pinned_memory() const override { return MemoryPool::instance().pinned(); }
   [[nodiscard]] std::vector<std::string> notes() const override {

@@ -21,6 +21,7 @@ class CudaBatch final : public BackendBatch {
   void arm() override;
   void arm_behind(BackendBatch& before) override;
   void disarm() override;
+  void belongs_to(const JobLabel& job) override { batch_->job = job.index; }
   void submit(Duration earliest) override;
   bool poll() override { return opener_.finished(); }
   void wait() override { opener_.wait(backend().waiting); }

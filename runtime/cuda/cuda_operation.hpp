@@ -22,6 +22,7 @@ class CudaOperation final : public BackendBatch {
   CudaOperation& operator=(const CudaOperation&) = delete;
   ~CudaOperation() override;
 
+  void belongs_to(const JobLabel& job) override { batch_->job = job.index; }
   void submit(Duration earliest) override;
   bool poll() override;
   void wait() override;

@@ -75,6 +75,7 @@ void GateOpener::begin_at_once() {
 bool GateOpener::look() {
   batch_.result.held_up = Duration{0};
   if (advance(batch_.backend.clock.now())) {
+    range_.end();
     finished_.store(true, std::memory_order_relaxed);
     return true;
   }
@@ -92,6 +93,7 @@ Duration GateOpener::may_begin() const { return batch_.timed_by_gpus() ? earlies
 
 void GateOpener::begin(Duration now) {
   const Duration start = std::max(now, earliest_);
+  range_ = ToolRange::of_batch(batch_.shown_as, batch_.job);
   batch_.stored = looked_ = now;
   batch_.result.start = batch_.result.finish = start;
   next_opening_ = 0;
@@ -141,6 +143,7 @@ Duration GateOpener::next_look() {
 
 void GateOpener::finish() {
   MemoryPool::instance().end_run();
+  range_.end();
   finished_.store(true, std::memory_order_release);
   finished_.notify_all();
 }

@@ -77,6 +77,7 @@ class GateOpener final : private GatedRun {
   std::vector<Count> seen_;   // [lanes] signals of this run that it has seen
   std::size_t unseen_ = 0;    // signals of all lanes
   Duration looked_{};         // at the signals, last; where it sleeps, next
+  ToolRange range_;           // of the run
   Duration next_question_{};  // to the driver, whether something is wrong
 
   std::atomic<bool> finished_{true};  // cleared by the caller, set by the conductor

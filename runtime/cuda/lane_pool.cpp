@@ -9,6 +9,7 @@
 
 #include "model/base/expects.hpp"
 #include "runtime/cuda/signal.hpp"
+#include "runtime/cuda/tool_ranges.hpp"
 
 namespace tutti::internal::cuda {
 namespace {
@@ -121,6 +122,9 @@ Expected<LanePool> LanePool::make(int device, const Driver& driver, GateKind gat
               "all streams of GPU {} wait for each other; leave CUDA_DEVICE_MAX_CONNECTIONS to this program, or set it "
               "to 32",
               device));
+        for (std::size_t i = 0; i < kept.size(); ++i)
+          name_for_tools(kept[i].get(), i == 0 ? fmt::format("tutti gpu {} service", device)
+                                               : fmt::format("tutti gpu {} lane {}", device, i - 1));
         return LanePool(std::move(kept));
       });
 }

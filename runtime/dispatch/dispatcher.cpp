@@ -45,6 +45,7 @@ class DispatchedRun final : public TaskRun {
   struct Running {
     JobExecution execution;
     Duration waited{};                ///< until it started, with no job before it
+    std::uint64_t shown = 0;          ///< as `DeviceBackend::begin_job`
     std::optional<Error> error = {};  ///< why it failed
   };
   /// Chunks of a job that was not ready yet.
@@ -160,7 +161,7 @@ void DispatchedRun::start(const ReadyJob& ready, Duration planned) {
   const Duration waited = executor_.clock().now() - ready_since;
   running_.emplace_back(JobExecution(job, *state.program, state.chunks[job.buffer_set], state.first_chunk,
                                      state.region_ends, take_issued(ready)),
-                        waited);
+                        waited, executor_.backend().begin_job({state.task->name, job.index}));
 }
 
 /// Batches need no decision between them where nothing may come in between, and the job is not aborted.
@@ -204,6 +205,7 @@ void DispatchedRun::finish() {
   ended.blocker = blocking_.worst();
   blocking_.add(ready.task, job.own(finish) - planned_.timings[ready.task.index()].wcet);
   const Job of_user = running.execution.job();
+  executor_.backend().end_job(running.shown);
   running_.pop_back();
   end_job(std::move(ended), ready, of_user, finish);
 }

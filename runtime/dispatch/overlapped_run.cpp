@@ -75,6 +75,7 @@ class OverlappedRun final : public TaskRun {
     Duration host{};      ///< by how much its host steps were
     Duration dispatch{};  ///< time that went by between the dispatcher and its batches
     UnderWay under_way;
+    std::uint64_t shown = 0;  ///< as `DeviceBackend::begin_job`
   };
   struct Resource {
     BlockingLog log;                       // since it was idle last
@@ -301,7 +302,7 @@ void OverlappedRun::input_ready(const ReadyJob& job) {
   Progress& progress = progress_of(job);
   std::vector<Seen> seen = std::move(progress.seen);  // its memory stays
   std::ranges::fill(seen, Seen{UINT64_MAX, {}, {}});
-  progress = Progress{job_of(job), false, {}, std::move(seen), {}, {}, {}, {}, {}, {}};
+  progress = Progress{job_of(job), false, {}, std::move(seen), {}, {}, {}, {}, {}, {}, 0};
   scheduler_->input_ready(job, executor_.clock().now());
 }
 
@@ -353,14 +354,16 @@ std::size_t OverlappedRun::chunk_of(const RegionRun& run) const {
 void OverlappedRun::begin(const RegionRun& run) {
   Resource& resource = resources_[run.resource];
   Progress& progress = progress_of(run.job);
-  if (!std::exchange(progress.begun, true))  // its batches may have been those of a job before
-    ledger_.review_those_of(tasks_[run.job.task.index()].chunks[releases().buffer_set_of(run.job)]);
+  TaskState& state = tasks_[run.job.task.index()];
+  if (!std::exchange(progress.begun, true)) {
+    ledger_.review_those_of(state.chunks[releases().buffer_set_of(run.job)]);  // they may have been of a job before
+    progress.shown = executor_.backend().begin_job({state.task->name, run.job.index});
+  }
   if (run.after_idle) resource.log.clear(), ++resource.idled;
   note_blocking(run);
   const bool on_host = part_of(run).kind == OperationPart::Kind::Host;
   progress.under_way.change(run.begin, on_host ? 0 : 1, on_host ? 1 : 0);
   if (on_host) return resource.worker->post(run.resource);
-  TaskState& state = tasks_[run.job.task.index()];
   PreparedBatch& batch = state.chunks[progress.job->buffer_set][chunk_of(run)];
   resource.batch = &batch;
   if (auto issued = executor_.issue(batch, {state.task->name, run.job.index}); !issued) {
@@ -448,6 +451,7 @@ void OverlappedRun::finish(const ReadyJob& ready) {
   ended.excesses.add(BoundCause::Host, progress.host);
   ended.excesses.add(BoundCause::Dispatch, progress.dispatch + job.dispatch_late);
   ended.blocker = progress.blocker;
+  executor_.backend().end_job(progress.shown);
   const Job of_user = *progress.job;
   scheduler_->closed(ready, executor_.clock().now());
   end_job(std::move(ended), ready, of_user, *job.finish);

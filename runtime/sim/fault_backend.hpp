@@ -80,6 +80,8 @@ class FaultBackend : public DeviceBackend {
   [[nodiscard]] std::vector<std::string> foreign_load() const override { return machine_.foreign_load(); }
   [[nodiscard]] std::vector<VertexId> lost_gpus() override;
   [[nodiscard]] Baselines* baselines() override { return machine_.baselines(); }
+  [[nodiscard]] std::uint64_t begin_job(const JobLabel& job) override { return machine_.begin_job(job); }
+  void end_job(std::uint64_t shown) override { machine_.end_job(shown); }
   void begin_run(Duration at) override;
   [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override {
     return machine_.allocate(where, size);
