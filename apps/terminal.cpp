@@ -11,6 +11,7 @@
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/ansicolor_sink.h>
 #include <spdlog/spdlog.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 namespace tutti::programs {
@@ -160,7 +161,18 @@ void log_text(std::string_view sentence) {
   say([&](spdlog::logger& logger) { logger.debug("{}", sentence); });
 }
 
+std::optional<std::size_t> terminal_columns() {
+  constexpr std::size_t kUnknown = 80;
+  if (isatty(STDOUT_FILENO) == 0) return std::nullopt;
+  winsize window{};
+  const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0;
+  return known ? window.ws_col : kUnknown;
+}
+
 std::string bold(std::string_view text) { return in_code("1", text); }
+std::string dim(std::string_view text) { return in_code("2", text); }
+std::string cyan(std::string_view text) { return in_code("36", text); }
+std::string yellow(std::string_view text) { return in_code("33", text); }
 std::string green(std::string_view text) { return in_code("32", text); }
 std::string red(std::string_view text) { return in_code("31", text); }
 

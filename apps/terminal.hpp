@@ -1,6 +1,7 @@
 #pragma once
 #include <chrono>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -63,8 +64,13 @@ void log(fmt::format_string<Args...> format, Args&&... args) {
   if (logs()) log_text(fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// Text for standard output: bold, or in the colour of success or of failure, where that shows colours.
+/// Columns of the terminal that standard output is; nothing where it is none.
+[[nodiscard]] std::optional<std::size_t> terminal_columns();
+/// Text for standard output where that shows colours: green is success, red failure.
 [[nodiscard]] std::string bold(std::string_view text);
+[[nodiscard]] std::string dim(std::string_view text);
+[[nodiscard]] std::string cyan(std::string_view text);
+[[nodiscard]] std::string yellow(std::string_view text);
 [[nodiscard]] std::string green(std::string_view text);
 [[nodiscard]] std::string red(std::string_view text);
 

@@ -7,12 +7,14 @@
 #include <fmt/format.h>
 
 #include "apps/output_file.hpp"
+#include "apps/terminal.hpp"
 #include "apps/tutti/commands/check_jobs.hpp"
 #include "apps/tutti/commands/command.hpp"
 #include "apps/tutti/commands/file_kind.hpp"
 #include "apps/tutti/commands/kernels.hpp"
 #include "apps/tutti/reports/remedies_report.hpp"
 #include "apps/tutti/reports/report.hpp"
+#include "apps/tutti/reports/timeline_text.hpp"
 #include "sched/admission/sooner_plans.hpp"
 #include "sched/whatif/scenario_yaml.hpp"
 
@@ -71,6 +73,16 @@ Expected<void> write_counter_example(const std::string& path, const TaskSet& tas
   if (misses) return programs::write_file(path, to_yaml(*misses, tasks));
   programs::print_note(fmt::format("there is no run to write to '{}'", path));
   return {};
+}
+
+/// A job of each task by its plan, for people: a script reads no drawing.
+void draw_jobs(const Planner& planner, const TaskSet& tasks, const AdmissionVerdict& verdict) {
+  const auto columns = programs::terminal_columns();
+  if (!columns || verdict.overlap) return;
+  const auto planned = verdict.admitted ? Expected<PlannedTaskSet>(verdict.admitted->planned())
+                                        : AdmissionController(planner).plan(tasks);
+  if (!planned) return;
+  if (const std::string drawn = jobs_timeline_text(*planned, columns); !drawn.empty()) fmt::print("\n{}", drawn);
 }
 
 /// What the simulated machine runs beside other work, and GPUs do not.
@@ -134,6 +146,7 @@ int check(const CheckCommand& command) {
     fmt::print("{}\n", json.dump(2));
   } else {
     fmt::print("{}", verdict_text(tasks, verdict, misses));
+    draw_jobs(**planner, tasks, verdict);
     if (verdict.answer != Answer::Schedulable) fmt::print("\n{}", remedies_text(remedies));
     if (!notes.empty()) fmt::print("\n");
     for (const std::string& note : notes) fmt::print("note: {}\n", note);

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include "apps/output_file.hpp"
+#include "apps/terminal.hpp"
 #include "apps/tutti/commands/command.hpp"
 #include "apps/tutti/commands/file_kind.hpp"
 #include "apps/tutti/formats/prediction_json.hpp"
 #include "apps/tutti/formats/trace_file.hpp"
 #include "apps/tutti/reports/report.hpp"
 #include "apps/tutti/reports/timeline_svg.hpp"
+#include "apps/tutti/reports/timeline_text.hpp"
 #include "model/batch/batch_yaml.hpp"
 #include "runtime/dispatch/journal_plan.hpp"
 
@@ -57,7 +59,8 @@ int predict(const PredictCommand& command) {
     add_plan(json, batch->machine().name(), plan_of(*batch, prediction));
     fmt::print("{}\n", json.dump(2));
   } else {
-    fmt::print("{}", timeline_text(**planner, batch->machine(), prediction.timeline, prediction.latest));
+    fmt::print("{}", timeline_text(**planner, batch->machine(), prediction.timeline, prediction.latest,
+                                   programs::terminal_columns()));
   }
   return kOk;
 }

@@ -1,7 +1,6 @@
 #include "apps/tutti/reports/report.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <tuple>
 
@@ -23,17 +22,6 @@ std::string_view word(Exactness exactness) {
     case Exactness::Necessary: return "necessary";
   }
   return "";
-}
-
-/// Fills columns [start, end) of a bar; any duration above 0 takes at least one column.
-void fill_bar(std::string& bar, Duration start, Duration end, Duration whole, char mark) {
-  if (whole <= Duration{0} || end <= start) return;
-  const auto column = [&](Duration at) {
-    return static_cast<std::size_t>(std::lround(to_ms(at) / to_ms(whole) * static_cast<double>(bar.size())));
-  };
-  const std::size_t first = std::min(column(start), bar.size() - 1);
-  const std::size_t last = std::clamp(column(end), first + 1, bar.size());
-  std::fill(bar.begin() + static_cast<std::ptrdiff_t>(first), bar.begin() + static_cast<std::ptrdiff_t>(last), mark);
 }
 
 Json witness_json(const TaskSet& tasks, const Witness& witness) {
@@ -91,17 +79,6 @@ Json partitions_json(const TaskSet& set, const AdmissionVerdict& verdict) {
     list.push_back(std::move(names));
   }
   return list;
-}
-
-/// Where the rates of a transfer come from: every source once, in the order of `RateSource`.
-std::vector<std::string> sources_of(const TransferInterval& transfer) {
-  std::vector<std::string> sources;
-  for (const RateSource source : {RateSource::Graph, RateSource::Table, RateSource::Interpolated}) {
-    const auto has_it = [&](const Segment& segment) { return segment.bytes.count > 0 && segment.source == source; };
-    if (std::any_of(transfer.segments.begin(), transfer.segments.end(), has_it))
-      sources.emplace_back(to_string(source));
-  }
-  return sources;
 }
 
 Json scenario_json(const TaskSet& set, const AdmissionVerdict& verdict, const Scenario& scenario) {
@@ -225,6 +202,16 @@ Json batch_json(const Batch& batch) {
   return streams;
 }
 
+std::vector<std::string> rate_sources_of(const TransferInterval& transfer) {
+  std::vector<std::string> sources;
+  for (const RateSource source : {RateSource::Graph, RateSource::Table, RateSource::Interpolated}) {
+    const auto has_it = [&](const Segment& segment) { return segment.bytes.count > 0 && segment.source == source; };
+    if (std::any_of(transfer.segments.begin(), transfer.segments.end(), has_it))
+      sources.emplace_back(to_string(source));
+  }
+  return sources;
+}
+
 Json streams_json(const Topology& machine, const Timeline& timeline, const LatestFinish* latest) {
   Json streams = Json::array();
   for (const StreamTimeline& line : timeline.streams) {
@@ -234,7 +221,7 @@ Json streams_json(const Topology& machine, const Timeline& timeline, const Lates
       transfer = {{"path", line.transfer->method.name},
                   {"start_ms", to_ms(line.transfer->start)},
                   {"end_ms", to_ms(line.transfer->end)},
-                  {"rates_from", sources_of(*line.transfer)}};
+                  {"rates_from", rate_sources_of(*line.transfer)}};
     }
     if (line.kernel) {
       kernel = {{"on", machine.vertex(line.kernel->on).name},
@@ -256,33 +243,6 @@ Json timeline_json(const Planner& planner, const Topology& machine, const Timeli
           {"latency_ms", to_ms(timeline.latency)},
           {"latest_ms", to_ms(latest.alone())},
           {"streams", streams_json(machine, timeline, &latest)}};
-}
-
-std::string timeline_text(const Planner& planner, const Topology& machine, const Timeline& timeline,
-                          const LatestFinish& latest) {
-  constexpr std::size_t kBarWidth = 40;
-  programs::Table table(
-      {"stream", "path", "transfer ms", "", "kernel ms", "", "on", "0 .. " + ms(timeline.latency) + " ms"});
-  for (const std::size_t column : {std::size_t{1}, std::size_t{6}, std::size_t{7}}) table.align_left(column);
-  for (const StreamTimeline& line : timeline.streams) {
-    std::vector<std::string> row{line.name, "-", "-", "", "-", "", "-", std::string(kBarWidth, '.')};
-    if (line.transfer) {
-      row[1] = line.transfer->method.name;
-      row[2] = ms(line.transfer->start);
-      row[3] = ms(line.transfer->end);
-      fill_bar(row[7], line.transfer->start, line.transfer->end, timeline.latency, '=');
-      if (machine.table() != nullptr) row[1] += fmt::format(" ({})", joined(sources_of(*line.transfer)));
-    }
-    if (line.kernel) {
-      row[4] = ms(line.kernel->start);
-      row[5] = ms(line.kernel->end);
-      row[6] = machine.vertex(line.kernel->on).name;
-      fill_bar(row[7], line.kernel->start, line.kernel->end, timeline.latency, '#');
-    }
-    table.add(std::move(row));
-  }
-  return fmt::format("{} on {}: {} ms, at the latest {} ms\n\n{}", planner.name, machine.name(), ms(timeline.latency),
-                     ms(latest.alone()), table.text());
 }
 
 std::string assumption(Arrivals arrivals, Policy policy) {

@@ -26,6 +26,8 @@ using Json = nlohmann::ordered_json;
 
 /// The streams of a batch: from, to, bytes, method, rows, pitch_bytes, kernel_ms.
 [[nodiscard]] Json batch_json(const Batch& batch);
+/// Where the rates of a transfer come from: every source once, in the order of `RateSource`.
+[[nodiscard]] std::vector<std::string> rate_sources_of(const TransferInterval& transfer);
 /// The streams of a timeline, with their transfers and kernels.
 /// @param latest  the safe bounds of its streams; null: left out.
 [[nodiscard]] Json streams_json(const Topology& machine, const Timeline& timeline,
@@ -34,10 +36,6 @@ using Json = nlohmann::ordered_json;
 /// @param latest  the safe bounds of its streams and its length.
 [[nodiscard]] Json timeline_json(const Planner& planner, const Topology& machine, const Timeline& timeline,
                                  const LatestFinish& latest);
-/// A planned batch as text: a row a stream, with a bar for its transfer (=) and its kernel (#).
-[[nodiscard]] std::string timeline_text(const Planner& planner, const Topology& machine, const Timeline& timeline,
-                                        const LatestFinish& latest);
-
 /// The answer of `check`.
 /// @param misses  a run with a missed deadline
 [[nodiscard]] Json verdict_json(const TaskSet& tasks, const AdmissionVerdict& verdict,

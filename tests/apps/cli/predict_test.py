@@ -1,8 +1,14 @@
 #!/usr/bin/env python3
 """`tutti predict`, and what is said of bad machine and batch files."""
+import fcntl
+import os
+import pty
+import struct
+import subprocess
 import sys
+import termios
 
-from programs import EXAMPLE, ONE_GPU, Programs, main
+from programs import EXAMPLE, ONE_GPU, ROOT, WAFER, Programs, main
 
 
 class Predict(Programs):
@@ -16,6 +22,56 @@ class Predict(Programs):
         self.assertEqual((answer["planner"], answer["latency_ms"], answer["latest_ms"]), ("completion_aligned", 44.8, 44.8))
         self.assertEqual(answer["streams"][0]["transfer"], {"path": "direct", "start_ms": 33.6, "end_ms": 41.6, "rates_from": ["graph"]})
         self.assertEqual(answer["streams"][0]["kernel"], {"on": "gpu0", "start_ms": 41.6, "end_ms": 44.8})
+
+
+class OnATerminal(Programs):
+    """Text as a terminal shows it: as wide as its window, in colour, with a legend."""
+
+    def shown(self, columns, *words, **environment):
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+        changed = {**os.environ, "TERM": "xterm", **environment}
+        if "NO_COLOR" not in environment:
+            changed.pop("NO_COLOR", None)
+        process = subprocess.Popen([str(self.built / "tutti/tutti"), *map(str, words)], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=theirs, stderr=subprocess.DEVNULL, env=changed)
+        os.close(theirs)
+        text = b""
+        try:
+            while part := os.read(ours, 65536):
+                text += part
+        except OSError:  # the other side is closed
+            pass
+        os.close(ours)
+        process.wait()
+        return text.decode().replace("\r\n", "\n")
+
+    def test_bars_fill_the_window(self):
+        for columns in (80, 120, 211):
+            with self.subTest(columns=columns):
+                text = self.shown(columns, "predict", EXAMPLE, NO_COLOR="1")
+                self.assertNotIn("\x1b", text)
+                rows = [line for line in text.splitlines() if line.startswith("image")]
+                self.assertEqual([len(row) for row in rows], [columns] * 4)
+
+    def test_a_window_that_is_too_narrow_has_bars_of_ten(self):
+        rows = [line for line in self.shown(20, "predict", EXAMPLE, NO_COLOR="1").splitlines() if line.startswith("image")]
+        self.assertEqual([len(row.split()[-1]) for row in rows], [10] * 4)
+
+    def test_marks_have_colours_and_a_legend(self):
+        text = self.shown(120, "predict", EXAMPLE)
+        self.assertRegex(text, "\x1b\\[36m=+\x1b\\[0m\x1b\\[33m#+\x1b\\[0m")
+        self.assertRegex(text.splitlines()[-1], "=.* copy.*#.* kernel.* idle")
+        self.assertIn("\x1b", self.tutti("predict", EXAMPLE, "--color", "always").stdout)
+        self.assertNotIn("\x1b", self.shown(120, "predict", EXAMPLE, "--color", "never"))
+
+    # The copies of a job of the wafer inspection, and their kernels, are drawn below the tables; nothing is in a pipe.
+    def test_check_draws_a_job_of_each_task(self):
+        text = self.shown(100, "check", WAFER, NO_COLOR="1")
+        drawn = text[text.index("one job of"):].splitlines()
+        self.assertIn("=", drawn[1])
+        self.assertEqual({len(row) for row in drawn[1:-2]}, {100})
+        self.assertIn("= copy", drawn[-1])
+        self.assertNotIn("one job of", self.tutti("check", WAFER).stdout)
 
 
 class BadInput(Programs):
