@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
@@ -206,6 +207,15 @@ void RealTimeThread::take_priority(int priority) {
       fmt::format("no real-time priority for the thread that dispatches jobs ({}): where cores are scarce, a job may "
                   "start late by a time slice; allow SCHED_FIFO (ulimit -r, CAP_SYS_NICE)",
                   std::strerror(errno)));
+}
+
+void become_ordinary_thread(const char* name) {
+  prctl(PR_SET_NAME, name);
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);  // SIGXFSZ, too: a file may reach its limit
+  const sched_param ordinary{};
+  sched_setscheduler(0, SCHED_OTHER, &ordinary);
 }
 
 }  // namespace tutti::internal

@@ -90,4 +90,9 @@ class RealTimeThread {
   bool has_priority_ = false;
 };
 
+/// Makes the calling thread one that takes no core from threads that are in a hurry: of ordinary priority, whatever it
+/// inherited. It gets no signals, so that none ends the program there. Threads that it starts inherit this.
+/// @param name  at most 15 letters
+void become_ordinary_thread(const char* name);
+
 }  // namespace tutti::internal

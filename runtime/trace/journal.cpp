@@ -1,7 +1,6 @@
 #include "runtime/trace/journal.hpp"
 
 #include <algorithm>
-#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <limits>
@@ -10,12 +9,10 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <pthread.h>
-#include <sched.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "model/base/expects.hpp"
+#include "runtime/host/real_time.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -26,16 +23,6 @@ constexpr std::size_t kFlush = 256 << 10;  // bytes after which the buffer is wr
 constexpr int kTurn = 4096;                // jobs of a partition before the next one has its turn
 constexpr std::chrono::microseconds kPause{100};
 static_assert(kRecord + 2 * 10 + kMostJobBytes <= kMostPayload);
-
-/// What this thread does must not end the program, nor take a core from the threads that are in a hurry.
-void become_ordinary() {
-  prctl(PR_SET_NAME, "journal");
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, nullptr);  // SIGXFSZ, too: a file may reach its limit
-  const sched_param ordinary{};
-  sched_setscheduler(0, SCHED_OTHER, &ordinary);
-}
 
 std::string cut_short(const std::string& path, int error) {
   return fmt::format("{}: the journal cannot be written ({}); make room for it", path, std::strerror(error));
@@ -117,7 +104,7 @@ JournalTotals Journal::close() {
 // ---- the thread that writes
 
 void Journal::run() {
-  become_ordinary();
+  become_ordinary_thread("journal");
   std::unique_lock lock(mutex_);
   while (!leaving_) {
     lock.unlock();

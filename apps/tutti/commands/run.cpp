@@ -23,6 +23,7 @@
 #include "apps/tutti/reports/responses_svg.hpp"
 #include "apps/tutti/reports/run_report.hpp"
 #include "runtime/dispatch/faulty_machines.hpp"
+#include "runtime/dispatch/journal_plan.hpp"
 #include "runtime/dispatch/partitioned_run.hpp"
 #include "runtime/dispatch/run_chains.hpp"
 #include "runtime/dispatch/run_journal.hpp"
@@ -45,6 +46,7 @@ struct RunCommand {
   std::string journal_size;
   std::string trace;
   std::string metrics;
+  std::optional<std::string> metrics_listen;
   std::string svg;
   bool endless = false;
   programs::BackendWords backend;
@@ -131,16 +133,28 @@ Expected<RunJournal> open_journal(const RunCommand& command, const PlannedTaskSe
 std::vector<MeasuredTask> measured_tasks(const PlannedTaskSet& planned, const WorstResponses& bounds) {
   std::vector<MeasuredTask> tasks;
   for (std::size_t i = 0; i < planned.tasks.tasks.size(); ++i)
-    tasks.push_back({planned.tasks.tasks[i].name, planned.tasks.tasks[i].deadline, bound_of(bounds, i)});
+    tasks.push_back({planned.tasks.tasks[i].name, planned.tasks.tasks[i].deadline, bound_of(bounds, i),
+                     predicted_length(planned, TaskId(i))});
   return tasks;
 }
 
-/// Lines on a terminal, and metrics, where somebody reads them. A virtual clock is sooner done than read.
-std::unique_ptr<LiveRun> live_run(const RunCommand& command, const PlannedTaskSet& planned,
-                                  const WorstResponses& bounds, const RunPlace& place) {
+/// The endpoint of metrics that the command asks for, or null.
+Expected<std::unique_ptr<MetricsEndpoint>> metrics_endpoint(const RunCommand& command) {
+  if (!command.metrics_listen) return nullptr;
+  auto opened = parse_listen_address(*command.metrics_listen).and_then(&MetricsEndpoint::open);
+  if (!opened) opened.error().message.insert(0, "--metrics-listen: ");
+  return opened;
+}
+
+/// Lines on a terminal, and metrics, where somebody reads them; else null. A virtual clock is sooner done than read.
+Expected<std::unique_ptr<LiveRun>> live_run(const RunCommand& command, const PlannedTaskSet& planned,
+                                            const WorstResponses& bounds, const RunPlace& place) {
   const bool is_read = !programs::is_quiet() && (programs::shows_live() || place.clock == "real");
-  if (command.metrics.empty() && !is_read) return nullptr;
-  return std::make_unique<LiveRun>(measured_tasks(planned, bounds), command.metrics);
+  auto endpoint = metrics_endpoint(command);
+  if (!endpoint) return tl::unexpected(std::move(endpoint.error()));
+  if (command.metrics.empty() && !*endpoint && !is_read) return nullptr;
+  if (*endpoint) programs::print_note("metrics are at " + (*endpoint)->url());
+  return std::make_unique<LiveRun>(measured_tasks(planned, bounds), command.metrics, *std::move(endpoint));
 }
 
 /// The sources of the triggers that release jobs. On the virtual clock, and where faults meet triggers, a simulated
@@ -184,7 +198,9 @@ int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, con
     programs.push_back(std::make_unique<PatternProgram>(*machine, task, command.seed));
     rows.push_back(programs.back().get());
   }
-  const auto live = live_run(command, planned, bounds, machines->place());
+  const auto watched = live_run(command, planned, bounds, machines->place());
+  if (!watched) return report_error(watched.error());
+  const std::unique_ptr<LiveRun>& live = *watched;
   auto journal = open_journal(command, planned, bounds, chains, machines->place(), live.get());
   if (!journal) return report_error(journal.error());
   const auto self_test = self_test_of_run(command.self_test, *options, machines->executors().front()->role(), *machine);
@@ -298,6 +314,9 @@ int run(const RunCommand& command) {
   for (const std::string& path : {command.trace, command.metrics, command.svg})
     if (!path.empty())
       if (const auto writable = programs::check_writable(path); !writable) return report_error(writable.error());
+  if (command.metrics_listen)
+    if (const auto address = parse_listen_address(*command.metrics_listen); !address)
+      return report_error({ErrorCode::InvalidInput, "--metrics-listen: " + address.error().message});
   if (const auto checked = check_self_test(command.self_test, command.backend); !checked)
     return report_error(checked.error());
   auto tasks = command.file.load_task_set(command.backend.no_peer);
@@ -379,8 +398,15 @@ void add_run(programs::CommandLine& program) {
       .file();
   command
       .add("--metrics", &options->metrics,
-           "text file for Prometheus, replaced every second: jobs, misses, causes, responses, release lateness")
+           "text file for Prometheus, replaced every second: jobs, misses, causes, responses, release lateness, model "
+           "error")
       .file()
+      .excludes(scenario);
+  command
+      .add("--metrics-listen", &options->metrics_listen,
+           "serves the same text over HTTP at /metrics while it runs; [ADDRESS:]PORT, a port alone is on 127.0.0.1, "
+           "port "
+           "0 is a free one")
       .excludes(scenario);
   programs::add_backend_options(command, options->backend);
   programs::add_serialize_option(command, options->backend);

@@ -35,8 +35,9 @@ std::string label(std::string_view value) {
 
 class MetricsText {
  public:
-  MetricsText(std::span<const MeasuredTask> tasks, std::span<const JobSummary> summaries)
-      : tasks_(tasks), summaries_(summaries) {}
+  MetricsText(std::span<const MeasuredTask> tasks, std::span<const JobSummary> summaries,
+              std::span<const ModelError> errors)
+      : tasks_(tasks), summaries_(summaries), errors_(errors) {}
 
   std::string text() {
     head("tutti_jobs_total", "counter", "Jobs that have ended, by verdict.");
@@ -70,6 +71,9 @@ class MetricsText {
     each([&](const std::string& task, const MeasuredTask& of, const JobSummary&) {
       put("tutti_deadline_seconds{{task=\"{}\"}} {}\n", task, in_seconds(of.deadline));
     });
+    model_error("tutti_model_error_ratio", "Mean of (measured - predicted) / predicted length of undisturbed jobs.",
+                &ModelError::mean);
+    model_error("tutti_worst_model_error_ratio", "The model error that is furthest from 0.", &ModelError::worst);
     return std::move(text_);
   }
 
@@ -99,15 +103,23 @@ class MetricsText {
     });
   }
 
+  void model_error(std::string_view name, std::string_view help, std::optional<double> (ModelError::*of)() const) {
+    head(name, "gauge", help);
+    for (std::size_t i = 0; i < tasks_.size(); ++i)
+      if (const auto error = (errors_[i].*of)()) put("{}{{task=\"{}\"}} {}\n", name, label(tasks_[i].name), *error);
+  }
+
   std::span<const MeasuredTask> tasks_;
   std::span<const JobSummary> summaries_;
+  std::span<const ModelError> errors_;
   std::string text_;
 };
 
 }  // namespace
 
-std::string metrics_text(std::span<const MeasuredTask> tasks, std::span<const JobSummary> summaries) {
-  return MetricsText(tasks, summaries).text();
+std::string metrics_text(std::span<const MeasuredTask> tasks, std::span<const JobSummary> summaries,
+                         std::span<const ModelError> errors) {
+  return MetricsText(tasks, summaries, errors).text();
 }
 
 }  // namespace tutti::internal

@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 
+#include "apps/tutti/formats/model_errors.hpp"
 #include "runtime/trace/job_summary.hpp"
 
 namespace tutti::internal {
@@ -10,13 +11,15 @@ namespace tutti::internal {
 /// A task as metrics name it.
 struct MeasuredTask {
   std::string name;
-  Duration deadline{};              ///< from the arrival
-  std::optional<Duration> bound{};  ///< on the response; absent: none is known
+  Duration deadline{};                  ///< from the arrival
+  std::optional<Duration> bound{};      ///< on the response; absent: none is known
+  std::optional<Duration> predicted{};  ///< length of a job by its plans; absent: there is none
 };
 
 /// The jobs of a run in the text format of Prometheus, version 0.0.4: counters of jobs by verdict and of those over
-/// their bound by cause, histograms of responses and release lateness in seconds, bounds and deadlines.
-/// @param tasks, summaries  [tasks]
-[[nodiscard]] std::string metrics_text(std::span<const MeasuredTask> tasks, std::span<const JobSummary> summaries);
+/// their bound by cause, histograms of responses and release lateness in seconds, bounds, deadlines and model errors.
+/// @param tasks, summaries, errors  [tasks]
+[[nodiscard]] std::string metrics_text(std::span<const MeasuredTask> tasks, std::span<const JobSummary> summaries,
+                                       std::span<const ModelError> errors);
 
 }  // namespace tutti::internal

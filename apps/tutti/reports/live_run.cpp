@@ -16,23 +16,40 @@ constexpr std::chrono::milliseconds kFirst{1000};  // of a run that shows nothin
 constexpr std::chrono::milliseconds kOnTerminal{250};
 constexpr std::chrono::seconds kElsewhere{10}, kMetrics{1};
 
+std::vector<std::optional<Duration>> predicted_lengths(const std::vector<MeasuredTask>& tasks) {
+  std::vector<std::optional<Duration>> lengths;
+  for (const MeasuredTask& task : tasks) lengths.push_back(task.predicted);
+  return lengths;
+}
+
+/// "+1.2 % (worst +3.4 %)"
+std::string model_error_text(const ModelError& error) {
+  if (!error.mean()) return "-";
+  return fmt::format("{:+.1f} % (worst {:+.1f} %)", 100 * *error.mean(), 100 * *error.worst());
+}
+
 }  // namespace
 
-LiveRun::LiveRun(std::vector<MeasuredTask> tasks, std::string metrics)
+LiveRun::LiveRun(std::vector<MeasuredTask> tasks, std::string metrics, std::unique_ptr<MetricsEndpoint> endpoint)
     : tasks_(std::move(tasks)),
       metrics_(std::move(metrics)),
+      endpoint_(std::move(endpoint)),
       summaries_(tasks_.size()),
+      errors_(predicted_lengths(tasks_)),
       start_(Clock::now()),
       shown_(start_),
-      written_(start_) {}
+      written_(start_) {
+  if (endpoint_) endpoint_->publish(metrics_text(tasks_, summaries_, errors_.of_tasks()));
+}
 
 void LiveRun::see(const RecordedJob& job) {
   if (job.entry.task.index() < summaries_.size()) summaries_[job.entry.task.index()].add(job.entry);
+  errors_.see(job);
 }
 
 void LiveRun::end_turn() {
   const Clock::time_point now = Clock::now();
-  if (!metrics_.empty() && now - written_ >= kMetrics) {
+  if (has_metrics() && now - written_ >= kMetrics) {
     write_metrics();
     written_ = now;
   }
@@ -50,7 +67,8 @@ void LiveRun::end_turn() {
 
 std::optional<Error> LiveRun::end() {
   programs::show_live("");
-  if (!metrics_.empty()) write_metrics();
+  if (has_metrics()) write_metrics();
+  endpoint_.reset();
   return fault_;
 }
 
@@ -65,14 +83,18 @@ std::string LiveRun::lines() const {
     const std::string share =
         bound ? fmt::format(" of {:.3f} ms ({:.0f} %)", to_ms(*bound), 100 * to_ms(worst) / to_ms(*bound)) : " ms";
     const std::string missed = fmt::format("{} missed", jobs.without_deadline_met());
-    text += fmt::format("{:<{}}  {:>8} jobs, {}, {} over bound, worst response {:.3f}{}\n", tasks_[i].name, width,
-                        jobs.jobs(), missed, jobs.over_bound(), to_ms(worst), share);
+    text += fmt::format("{:<{}}  {:>8} jobs, {}, {} over bound, worst response {:.3f}{}, model error {}\n",
+                        tasks_[i].name, width, jobs.jobs(), missed, jobs.over_bound(), to_ms(worst), share,
+                        model_error_text(errors_.of_tasks()[i]));
   }
   return text;
 }
 
 void LiveRun::write_metrics() {
-  const auto written = programs::write_file(metrics_, metrics_text(tasks_, summaries_));
+  const std::string text = metrics_text(tasks_, summaries_, errors_.of_tasks());
+  if (endpoint_) endpoint_->publish(text);
+  if (metrics_.empty()) return;
+  const auto written = programs::write_file(metrics_, text);
   if (!written && !fault_) fault_ = written.error();
 }
 

@@ -2,8 +2,6 @@
 """`tutti run`."""
 import json
 import os
-import pathlib
-import re
 import signal
 import subprocess
 import sys
@@ -273,31 +271,6 @@ tasks:
         self.assertEqual(process.returncode, 130)
         self.assertLess(len(json.loads(out)["jobs"]), 3000)
 
-    def test_metrics_are_what_the_report_says(self):
-        path = self.file("version: 1\ntasks:\n- {name: a, period: 10 ms, wcet: 2 ms}\n- {name: b, period: 30 ms, deadline: 20 ms, wcet: 3 ms}\n")
-        file = str(pathlib.Path(path).parent / "m.prom")
-        summary = {task["task"]: task for task in self.object_of(0, "run", path, "--jobs", 40, "--json", "--metrics", file)["summary"]}
-        values, types = {}, {}
-        for line in open(file, encoding="utf-8"):
-            if line.startswith("# TYPE"):
-                types[line.split()[2]] = line.split()[3]
-            elif not line.startswith("#"):
-                sample = re.fullmatch(r'(\w+)\{task="(\w)"(?:,(\w+)="([^"]+)")?\} (\S+)\n', line)
-                self.assertIsNotNone(sample, line)
-                self.assertIn(re.sub("_(bucket|sum|count)$", "", sample[1]), types)
-                values[sample[1], sample[2], sample[4]] = float(sample[5])
-        for name, task in summary.items():
-            self.assertEqual(values["tutti_jobs_total", name, "met"], task["completed"])
-            self.assertEqual(values["tutti_response_seconds_count", name, None], task["completed"])
-            self.assertAlmostEqual(values["tutti_worst_response_seconds", name, None], task["worst_response_ms"] / 1e3)
-            self.assertAlmostEqual(values["tutti_response_bound_seconds", name, None], task["bound_ms"] / 1e3)
-            buckets = [value for (metric, of, _), value in values.items() if metric == "tutti_response_seconds_bucket" and of == name]
-            self.assertEqual((buckets, buckets[-1]), (sorted(buckets), task["completed"]))
-        # Jobs of a take 2 ms, or 5 behind one of b.
-        self.assertEqual(values["tutti_response_seconds_bucket", "a", "0.001"], 0)
-        self.assertEqual(values["tutti_response_seconds_bucket", "a", "0.005"], summary["a"]["completed"])
-        self.refuses(self.tutti("run", path, "--metrics", str(pathlib.Path(path).parent / "nowhere/m.prom")), "nowhere")
-
     def test_responses_are_drawn_beside_bound_and_deadline(self):
         # Each job takes the bound, 2 ms: one bar of 20 jobs, whose right end is the line of the bound.
         path = self.file("version: 1\ntasks: [{name: a, period: 10 ms, deadline: 8 ms, wcet: 2 ms}]\n")
@@ -327,7 +300,7 @@ tasks:
             except OSError:  # nobody wrote anything
                 text = ""
             os.close(master)
-            self.assertEqual(("often" in text and "worst response" in text), shown, text)
+            self.assertEqual(("often" in text and "worst response" in text and "model error -" in text), shown, text)
 
     def test_no_gpu_is_trouble(self):
         # Here there is no CUDA, or no driver; on a host with GPUs the machine file still has no bus ids.
