@@ -74,6 +74,7 @@ Expected<std::vector<Row>> release(Rig& rig, int runs) {
   const std::array kinds{Kind{"", kSmall, {}, runs}, Kind{", given 1 ms ahead", kSmall, kAhead, runs},
                          Kind{", given 1 ms ahead, beside large copies both ways", kLarge, kAhead, runs / 10 + 1}};
   std::vector<Row> rows;
+  programs::Progress progress("starts of streams", kinds.size());
   for (const Kind& kind : kinds) {
     const Bytes down{kind.up.count / 8 * 9};
     auto delays = measure_gates(rig.executor(), planners().front(), kind.up, down, kind.runs, kind.ahead);
@@ -81,6 +82,7 @@ Expected<std::vector<Row>> release(Rig& rig, int runs) {
     rows.push_back(
         {fmt::format("start of {} streams after their planned instants{}", 2 * rig.machine().gpus().size(), kind.words),
          "us", std::move(delays->start_us)});
+    progress.step();
   }
   return rows;
 }
@@ -90,12 +92,14 @@ Expected<std::vector<Row>> pinning(Rig& rig, int copies) {
   const VertexId memory = rig.machine().memories().front();
   std::vector<Row> rows{{fmt::format("a buffer of {}, pinned", to_string(kPinned)), "us", {}},
                         {fmt::format("a buffer of {}, taken again", to_string(kPinned)), "us", {}}};
+  programs::Progress progress("pinned buffers", 1 + static_cast<std::size_t>(copies));
   for (int i = 0; i < 1 + copies; ++i) {
     const Duration start = rig.clock().now();
     const auto buffer = rig.executor().backend().allocate_unwritten(memory, kPinned);
     const Duration end = rig.clock().now();
     if (!buffer) return tl::unexpected(buffer.error());
     rows[i == 0 ? 0 : 1].values.push_back(us(end - start));
+    progress.step();
   }
   return rows;
 }
@@ -109,6 +113,7 @@ Expected<Row> handover(Rig& rig, int runs) {
   if (!first) return tl::unexpected(std::move(first.error()));
   if (!second) return tl::unexpected(std::move(second.error()));
   Row row{"last completion to the next batch's first byte", "us", {}};
+  programs::Progress progress("batches behind each other", static_cast<std::size_t>(runs));
   for (int run = 0; run < runs; ++run) {
     rig.executor().arm(first->batch);
     rig.executor().arm_behind(first->batch, second->batch);
@@ -121,6 +126,7 @@ Expected<Row> handover(Rig& rig, int runs) {
     if (!after) return tl::unexpected(after.error());
     const Duration end = before->start + first->batch.measured().streams.front().end();
     row.values.push_back(us(after->start + second->batch.measured().streams.front().start() - end));
+    progress.step();
   }
   return row;
 }
@@ -140,6 +146,7 @@ Expected<std::vector<Row>> direct(Rig& rig, int copies) {
   const auto baselines = rig.baselines();
   if (!baselines) return tl::unexpected(baselines.error());
   std::vector<Row> rows;
+  programs::Progress progress("copies and plain ones", kDirect.size() * 2 * static_cast<std::size_t>(copies));
   for (const Bytes size : kDirect) {
     for (const Direction direction : {Direction::HostToDevice, Direction::DeviceToHost}) {
       const auto [from, to] = ends_of(rig.machine(), CopyPort{0, direction}.id());
@@ -162,6 +169,7 @@ Expected<std::vector<Row>> direct(Rig& rig, int copies) {
         on_the_gpu.plain.push_back(us(theirs->on_the_gpu));
         on_the_host.ours.push_back(us(mine->on_the_host));
         on_the_host.plain.push_back(us(theirs->on_the_host));
+        progress.step();
       }
       for (const auto& [where, times] : {std::pair("on the GPU", on_the_gpu), {"as the host sees it", on_the_host}})
         rows.push_back({fmt::format("{} of {}, {}: speed against a plain cudaMemcpyAsync", to_string(direction),
@@ -218,6 +226,7 @@ Expected<std::vector<Row>> chain(Rig& rig, const Chain& what) {
     std::vector<double> ours, plain;
   };
   Times on_the_gpu, on_the_host;
+  programs::Progress progress("chains", static_cast<std::size_t>(kChainRuns));
   for (int run = 0; run < kChainRuns; ++run) {
     const auto mine = time_our_chain(rig, *prepared);
     if (!mine) return tl::unexpected(mine.error());
@@ -227,6 +236,7 @@ Expected<std::vector<Row>> chain(Rig& rig, const Chain& what) {
     on_the_gpu.plain.push_back(us(theirs->on_the_gpu));
     on_the_host.ours.push_back(us(mine->on_the_host));
     on_the_host.plain.push_back(us(theirs->on_the_host));
+    progress.step();
   }
   const std::string name = fmt::format("{} x {}{}", what.count, to_string(what.size),
                                        what.kernel.count() > 0 ? " and a kernel of " + to_string(what.kernel) : "");
@@ -252,12 +262,14 @@ Expected<Row> staged(Rig& rig, Bytes size, int copies) {
     prepared.push_back(*std::move(one));
   }
   std::array<std::vector<double>, 3> times;
+  programs::Progress progress("staged copies", static_cast<std::size_t>(copies));
   for (int i = 0; i < copies; ++i) {
     for (std::size_t leg = 0; leg < times.size(); ++leg) {
       const auto time = time_our_copy(rig, prepared[leg].batch);
       if (!time) return tl::unexpected(time.error());
       times[leg].push_back(us(time->on_the_gpu));
     }
+    progress.step();
   }
   const double slower = std::max(median(times[0]), median(times[1]));
   return Row{fmt::format("staged copy of {}: speed against its slower leg", to_string(size)),

@@ -35,10 +35,12 @@ struct StencilCommand {
 Expected<std::vector<StencilCase>> measure_choices(Baselines& baselines, const std::vector<StencilChoice>& choices,
                                                    const StencilPlan& plan) {
   std::vector<StencilCase> cases;
+  programs::Progress progress("stencils", choices.size());
   for (const StencilChoice& choice : choices) {
     auto one = measure_stencil(baselines, choice.spec, choice.gpus, plan);
     if (!one) return tl::unexpected(std::move(one.error()));
     cases.push_back(*std::move(one));
+    progress.step();
   }
   return cases;
 }

@@ -215,23 +215,28 @@ Expected<CapacityAnswer> search(const CapacityCommand& command) {
   answer.tunable = *tunable;
   if (auto error = without_effect(*study, *tunable)) return tl::unexpected(*error);
   const bool planners_differ = has_batches(study->tasks);
+  programs::Progress searching("capacity", planners->size());
   for (const Planner* planner : *planners) {
     answer.rows.push_back(planners_differ || planner == nullptr || answer.rows.empty()
                               ? find_row(*study, answer, planner)
                               : answer.rows.front());
     answer.rows.back().planner = planner;
+    searching.step();
   }
   if (auto error = nothing_found(*study, answer)) return tl::unexpected(*error);
   const bool points_wanted = command.file.json && command.points;
   if (!points_wanted && command.svg.empty()) return answer;
   const std::vector<std::int64_t> values = curve_values(answer, command.points.value_or(kDrawnPoints));
+  programs::Progress drawing("curves", answer.rows.size() * values.size());
   for (CapacityRow& row : answer.rows) {
     if (!planners_differ && row.planner != nullptr && &row != &answer.rows.front()) {
       row.curve = answer.rows.front().curve;
       continue;
     }
-    for (const std::int64_t value : values)
+    for (const std::int64_t value : values) {
       if (auto point = point_at(*study, *tunable, row.planner, value)) row.curve.push_back(*point);
+      drawing.step();
+    }
   }
   return answer;
 }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/terminal.hpp"
 #include "apps/tutti/lab/measuring.hpp"
 #include "model/base/quantile.hpp"
 #include "model/planners/planner.hpp"
@@ -132,12 +133,14 @@ Expected<std::vector<BusRates>> measure_bus(Executor& executor, const std::vecto
   const auto buffers = ScratchBuffers::make(executor.backend(), batches);
   if (!buffers) return tl::unexpected(buffers.error());
   std::vector<BusRates> rates(sets.size());
+  programs::Progress progress("rates of the bus", batches.size());
   for (std::size_t i = 0; i < batches.size(); ++i) {
     auto prepared = executor.prepare(plan(*find_planner("all_at_once"), batches[i]), buffers->bind(batches[i]));
     if (!prepared) return tl::unexpected(std::move(prepared.error()));
     const auto rate = measure_rate(executor, *prepared, options, interrupted);
     if (!rate) return tl::unexpected(rate.error());
     rates[i / kBusWays].gbps[i % kBusWays] = *rate;
+    progress.step();
   }
   for (std::size_t set = 0; set < sets.size(); ++set) {
     for (std::size_t way = 0; way < kBusWays; ++way) {

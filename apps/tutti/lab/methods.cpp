@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/terminal.hpp"
 #include "apps/tutti/lab/measuring.hpp"
 #include "model/base/quantile.hpp"
 #include "runtime/core/scratch_buffers.hpp"
@@ -52,7 +53,7 @@ Expected<Duration> run(PreparedMethod& prepared, std::span<const std::size_t> or
 }
 
 Expected<MethodRuns> compare_on(std::span<Method> methods, const Workload& workload, const ScratchBuffers& buffers,
-                                int runs) {
+                                int runs, programs::Progress& progress) {
   std::vector<std::size_t> each_once(workload.batches.size());
   std::iota(each_once.begin(), each_once.end(), std::size_t{0});
   std::vector<PreparedMethod> prepared;
@@ -61,6 +62,7 @@ Expected<MethodRuns> compare_on(std::span<Method> methods, const Workload& workl
     if (!one) return tl::unexpected(std::move(one.error()));
     prepared.push_back(*std::move(one));
     if (auto ok = run(prepared.back(), each_once); !ok) return tl::unexpected(std::move(ok.error()));
+    progress.step();
   }
   MethodRuns found{std::vector<std::vector<double>>(methods.size())};
   for (std::size_t i = 0; i < static_cast<std::size_t>(runs) * methods.size(); ++i) {
@@ -68,6 +70,7 @@ Expected<MethodRuns> compare_on(std::span<Method> methods, const Workload& workl
     const auto time = run(prepared[method], workload.order);
     if (!time) return tl::unexpected(time.error());
     found.ms[method].push_back(to_ms(*time));
+    progress.step();
   }
   return found;
 }
@@ -99,9 +102,14 @@ Expected<std::vector<MethodRuns>> compare_methods(std::span<Method> methods, std
     operations.insert(operations.end(), workload.batches.begin(), workload.batches.end());
   const auto buffers = ScratchBuffers::make(methods.front().executor.backend(), operations);
   if (!buffers) return tl::unexpected(buffers.error());
+  const auto runs_on = [&](const Workload& workload) { return std::min(repeats, workload.most_runs); };
+  std::size_t steps = 0;
+  for (const Workload& workload : workloads)
+    steps += methods.size() * (1 + static_cast<std::size_t>(runs_on(workload)));
+  programs::Progress progress("methods", steps);
   std::vector<MethodRuns> found;
   for (const Workload& workload : workloads) {
-    auto runs = compare_on(methods, workload, *buffers, std::min(repeats, workload.most_runs));
+    auto runs = compare_on(methods, workload, *buffers, runs_on(workload), progress);
     if (!runs) return tl::unexpected(std::move(runs.error()));
     runs->searching = static_cast<std::size_t>(std::ranges::count_if(methods, &Method::searches));
     found.push_back(*std::move(runs));

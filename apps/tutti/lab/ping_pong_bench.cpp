@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "apps/interrupt.hpp"
+#include "apps/terminal.hpp"
 #include "model/base/expects.hpp"
 
 namespace tutti::internal {
@@ -48,11 +49,13 @@ std::vector<Bytes> ping_pong_sizes(Bytes from, Bytes to) {
 
 Expected<std::vector<PingPongCase>> measure_ping_pong(PingPong& ping_pong, const PingPongPlan& plan) {
   std::vector<PingPongCase> cases;
+  programs::Progress progress("round trips", plan.kernels.size() * plan.sizes.size());
   for (const Duration kernel : plan.kernels)
     for (const Bytes bytes : plan.sizes) {
       auto one = measure_case(ping_pong, plan, bytes, kernel);
       if (!one) return tl::unexpected(std::move(one.error()));
       cases.push_back(*std::move(one));
+      progress.step();
     }
   return cases;
 }

@@ -4,18 +4,23 @@
 #include <array>
 #include <optional>
 
+#include "apps/terminal.hpp"
+
 namespace tutti::internal {
 namespace {
 
 /// Times all groups in the place of the thread that measures, pass by pass, in one slice.
 Expected<void> time_slice(InterleavedRuns& runs, std::size_t slice, std::size_t slices, const TransferBench& bench,
-                          const MeasuringPlace& place, std::vector<InterleavedRuns::GroupTimes>& times) {
+                          const MeasuringPlace& place, std::vector<InterleavedRuns::GroupTimes>& times,
+                          programs::Progress& progress) {
   Expected<void> done;
   place.run([&] {
     for (std::size_t pass = 1; pass <= bench.passes; ++pass)
-      for (std::size_t group = 0; group < times.size() && done; ++group)
+      for (std::size_t group = 0; group < times.size() && done; ++group) {
         done = runs.time(group, bench.limit.after(slice * bench.passes + pass, slices * bench.passes),
                          *bench.interrupted, times[group]);
+        progress.step();
+      }
   });
   return done;
 }
@@ -33,12 +38,13 @@ Expected<TimedCopies> time_copies(Executor& executor, const TransferBench& bench
   if (!runs) return tl::unexpected(std::move(runs.error()));
   TimedCopies timed{{}, runs->refusals()};
   for (const LoadKind load : loads) timed.loads.push_back({load, {}, runs->no_times()});
+  programs::Progress progress("copies", bench.slices * loads.size() * bench.passes * groups.size());
   for (std::size_t slice = 0; slice < bench.slices; ++slice) {
     for (LoadedTimes& loaded : timed.loads) {
       std::optional<Load> load;
       place.beside([&] { load.emplace(loaded.load, bench.programs); });
       loaded.by = load->by();
-      auto done = time_slice(*runs, slice, bench.slices, bench, place, loaded.times);
+      auto done = time_slice(*runs, slice, bench.slices, bench, place, loaded.times, progress);
       if (!done) return tl::unexpected(std::move(done.error()));
     }
   }
@@ -73,7 +79,8 @@ Expected<std::vector<InterleavedRuns::GroupTimes>> time_pairs(Executor& executor
   auto runs = InterleavedRuns::make(executor, groups);
   if (!runs) return tl::unexpected(std::move(runs.error()));
   auto times = runs->no_times();
-  auto done = time_slice(*runs, 0, 1, bench, place, times);
+  programs::Progress progress("pairs of copies", bench.passes * groups.size());
+  auto done = time_slice(*runs, 0, 1, bench, place, times, progress);
   if (!done) return tl::unexpected(std::move(done.error()));
   return times;
 }

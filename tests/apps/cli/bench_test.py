@@ -131,6 +131,21 @@ class BenchTransfers(Programs):
         self.assertRegex(answer["date"], "^20[0-9-]{8}$")
         self.assertIn(" core", answer["host"])
 
+    # A pause of 100 us before each copy, 13 lines, 1500 samples: 1.95 s at least, in 30 steps.
+    def test_a_terminal_shows_how_much_is_left(self):
+        for quiet in ((), ("--quiet",)):
+            terminal, inside = os.openpty()
+            answer = self.run_program("tutti/tutti", "bench", "transfers", "--machine", self.PAGEABLE, "--backend", "sim", "--clock", "real", "--from", "4 KiB", "--to", "4 KiB",
+                                      "--samples", 1500, "--load", "none", "--only", "copies", "--json", *quiet, stderr=inside)
+            os.close(inside)
+            self.assertTrue(json.loads(answer.stdout)["copies"])
+            try:
+                said = os.read(terminal, 1 << 16).decode()
+            except OSError:  # nothing was written
+                said = ""
+            os.close(terminal)
+            self.assertEqual(re.search(r"copies \[#+\.*\] +\d+ %, \d+ s left", said) is not None, not quiet, said)
+
     def test_mistakes_end_with_2(self):
         for words, sentence in (
             (["--from", "0 B"], "--from: '0 B' is no size of a copy; write one from 1 B to 4 GiB, like 64KiB"),
