@@ -63,9 +63,10 @@ test("they are painted without a complaint", async () => {
   assert.deepEqual(complaints, []);
 });
 
-for (const [presses, height] of [[1, 900], [4, 900], [8, 900], [4, 2600]])
-  test(`they are panned, ${presses} steps zoomed in, in a window ${height} px high`, async () => {
-    const { page, complaints } = await browser.open(html, { viewport: { width: 1280, height } });
+const WINDOWS = [[1280, 900, 1], [1280, 2600, 1], [2600, 1300, 1], [2600, 1300, 2]];
+for (const [presses, [width, height, deviceScaleFactor]] of [1, 4, 8].flatMap((presses) => WINDOWS.map((size) => [presses, size])))
+  test(`they are panned, ${presses} steps zoomed in, in a window of ${width} by ${height} px, ${deviceScaleFactor} pixels each`, async () => {
+    const { page, complaints } = await browser.open(html, { viewport: { width, height }, deviceScaleFactor });
     for (let i = 0; i < presses; ++i) await page.keyboard.press("+");
     await pan(page); // what is compiled on first use
     const { apart, drawing } = await pan(page);

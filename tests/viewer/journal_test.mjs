@@ -54,7 +54,7 @@ test("each planted miss is found with the keyboard and read with its attribution
 
 test("it zooms and prints, its lanes are those of the machine, and nothing is requested", options, async () => {
   const { page, complaints } = await browser.open(html);
-  const drawn = () => page.evaluate(() => document.getElementById("lanes").toDataURL());
+  const drawn = async () => (await page.locator("#lanes").screenshot()).toString("base64");
   const whole = await drawn();
   await page.keyboard.press("n");
   await page.focus("#scroller");

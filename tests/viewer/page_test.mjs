@@ -11,7 +11,7 @@ after(() => browser?.close());
 
 const status = (page) => page.textContent("#status");
 const framesDrawn = (page) => page.evaluate(() => performance.getEntriesByName("tutti-frame").length);
-const drawn = (page) => page.evaluate(() => document.getElementById("lanes").toDataURL());
+const drawn = async (page) => (await page.locator("#lanes").screenshot()).toString("base64");
 const frame = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 
 test("opens without a complaint and without a request", async () => {
@@ -62,8 +62,8 @@ test("Tab and Enter reach the misses too, and focus is visible wherever it goes"
 
 test("keys zoom and pan the lanes, and 0 shows the whole run again", async () => {
   const { page } = await browser.open(html);
-  const whole = await drawn(page);
   await page.focus("#scroller");
+  const whole = await drawn(page);
   const seen = new Set([whole]);
   for (const key of ["+", "ArrowRight", "End", "ArrowLeft", "Home", "+", "-", "Shift+ArrowRight"]) {
     await page.keyboard.press(key);
@@ -76,6 +76,45 @@ test("keys zoom and pan the lanes, and 0 shows the whole run again", async () =>
   await frame(page);
   assert.equal(await drawn(page), whole);
 });
+
+for (const [deviceScaleFactor, presses] of [[1, 1], [1, 5], [1.25, 2], [2, 1]])
+  test(`the picture after a drag is that of a fresh drawing of its window, ${presses} steps zoomed out, with ${deviceScaleFactor} pixels each`, async () => {
+    const opened = async (width) => {
+      const { page } = await browser.open(html, { viewport: { width, height: 900 }, deviceScaleFactor });
+      await page.keyboard.press("n");
+      for (let i = 0; i < presses; ++i) await page.keyboard.press("-");
+      await frame(page);
+      return { page, box: await page.locator("#lanes").boundingBox() };
+    };
+    // Without the frame's round corners.
+    const picture = async ({ page, box }) => (await page.screenshot({
+      clip: { x: Math.ceil(box.x), y: Math.ceil(box.y), width: Math.floor(box.width) - 1, height: Math.floor(box.height) - 6 },
+    })).toString("base64");
+    // An arrow moves the view by a tenth of its width; a drag by as many pixels ends at the same window.
+    const width = 1280 - ((await opened(1280)).box.width % 20);
+    const panned = await opened(width);
+    const { page, box } = panned;
+    await page.mouse.move(box.x + box.width - 50, box.y + 12);
+    await page.mouse.down();
+    for (let i = 1; i <= 30; ++i) {
+      await page.mouse.move(box.x + box.width - 50 - Math.round((i * box.width) / 50), box.y + 12);
+      await frame(page);
+    }
+    await page.mouse.up();
+    await page.mouse.move(5, 5);
+    await frame(page);
+    const dragged = await picture(panned);
+    const fresh = await opened(width);
+    const other = fresh.page;
+    await other.focus("#scroller");
+    for (let i = 0; i < 6; ++i) await other.keyboard.press("ArrowRight");
+    await other.locator("#filter").focus();
+    await other.emulateMedia({ colorScheme: "dark" }); // what was drawn on the way is drawn again
+    await frame(other);
+    await other.emulateMedia({ colorScheme: "light" });
+    await frame(other);
+    assert.ok((await picture(fresh)) === dragged);
+  });
 
 test("j and k step through jobs and say their numbers", async () => {
   const { page } = await browser.open(html);

@@ -55,7 +55,7 @@ test("each visible slice is in exactly one visit, and there are at most two visi
     const inView = [...track.items.keys()].filter((i) => track.ends[i] >= view.from && track.starts[i] < view.to);
     assert.deepEqual(seen.flatMap(({ first, count }) => Array.from({ length: count }, (_, i) => first + i)), inView);
     assert.ok(seen.length <= 2 * width + 2, `${seen.length} visits for ${width} px`);
-    for (const { left, right, fill } of seen) assert.ok(left >= -1 && right <= width + 1 && left <= right && fill <= 1);
+    for (const { left, right, fill } of seen) assert.ok(left < width && right >= -1 && left <= right && fill <= 1);
   }
 });
 

@@ -5,62 +5,62 @@ import { arranged, type Band, type Item, type Row, rowsOf, taskOfSlice, totalHei
 import { lowerBound, upperBound } from "./search.js";
 import type { State } from "./state.js";
 import { packed, Strips } from "./strips.js";
+import { resolutionOf, TILE, Tiles, type Window, windowOf } from "./tiles.js";
 import { formatTicks, tickStep, ticksIn } from "./time.js";
 import { sliceAt, visitColumns } from "./tracks.js";
+import { gridOf, type View } from "./view.js";
 
 const FONT = "11px system-ui, sans-serif";
 const LETTER = 6.2; // px, a wide average of FONT
 const LEAST_NAMED = 44; // px: narrower slices have no name
-const LARGEST_CANVAS = 16000; // px; browsers draw nothing on much larger ones
 const OVERVIEW = 12; // px
+const AXIS = OVERVIEW + 20; // px
 const NARROW = 6; // pixels: narrower slices are painted in strips
 const FAINT = 0.6; // of predicted slices above measured ones
 const PACKED = SERIES.map((series) => packed(series.fill));
 const NEAR = 4; // px: how far beside a slice a pointer still means it
+const BEYOND = 6; // px: what stands this far beside a tile may reach into it
 
-/** A canvas that is sharp at the resolution of the screen, or of print. */
-class Surface {
-  readonly context: CanvasRenderingContext2D;
-  width = 0;
-  height = 0;
-
-  constructor(readonly canvas: HTMLCanvasElement) {
-    this.context = canvas.getContext("2d", { alpha: false })!;
-  }
-  resize(width: number, height: number, resolution: number): void {
-    const scale = Math.min(resolution, LARGEST_CANVAS / Math.max(height, 1));
-    this.width = width;
-    this.height = height;
-    this.canvas.width = Math.round(width * scale);
-    this.canvas.height = Math.round(height * scale);
-    this.canvas.style.width = `${width}px`;
-    this.canvas.style.height = `${height}px`;
-    this.context.setTransform(scale, 0, 0, scale, 0, 0);
-  }
+/** What the tiles show besides their part of the run; where it is another, they are painted again. */
+interface Painted {
+  length: number;
+  top: number;
+  bottom: number;
+  selected: Item | null;
 }
 
 /** The lanes of the picture, and above them the time axis and an overview of the whole run. */
 export class Lanes {
   rows: Row[] = []; // those that are shown
+  width = 0;
   readonly all: Row[];
-  private readonly lanes: Surface;
-  private readonly axis: Surface;
+  private readonly tiles: Tiles;
   private readonly strips = new Strips();
+  private readonly cursor: HTMLElement;
+  private readonly hovered: HTMLElement;
+  private edge!: CanvasRenderingContext2D; // what stands at the left edge, with the names of slices that begin before it
   private misses = new Float64Array();
+  private resolution = 1;
+  private painted: Painted | null = null;
 
-  constructor(private data: RunData, lanes: HTMLCanvasElement, axis: HTMLCanvasElement, private scheme: Scheme) {
+  /** @param axis  a canvas; @param lanes  an element for canvases */
+  constructor(private data: RunData, lanes: HTMLElement, private axis: CanvasRenderingContext2D, private scheme: Scheme) {
     this.all = rowsOf(data);
-    this.lanes = new Surface(lanes);
-    this.axis = new Surface(axis);
+    this.tiles = new Tiles(lanes);
+    const mark = (name: string) => {
+      const made = lanes.appendChild(document.createElement("div"));
+      made.className = name;
+      return made;
+    };
+    this.cursor = mark("cursor");
+    this.hovered = mark("hovered");
   }
 
-  get width(): number {
-    return this.lanes.width;
-  }
   recolour(scheme: Scheme): void {
     this.scheme = scheme;
+    this.painted = null;
   }
-  /** Leaves out the jobs of tasks that are not shown. @post resize() fits the canvas to the rest. */
+  /** Leaves out the jobs of tasks that are not shown. @post resize() fits the canvases to the rest. */
   arrange(shown: Uint8Array): void {
     this.rows = arranged(this.all, shown);
     this.misses = Float64Array.from(this.rows.flatMap((row) => [...row.misses])).sort();
@@ -68,16 +68,24 @@ export class Lanes {
   get height(): number {
     return totalHeight(this.rows);
   }
-  resize(width: number, resolution: number): void {
-    this.lanes.resize(width, Math.max(this.height, 1), resolution);
-    this.axis.resize(width, OVERVIEW + 20, resolution);
-    this.strips.resize(this.lanes.canvas.width, Math.max(...this.rows.map((row) => row.bands.length), 1) * this.rows.length);
+  resize(width: number, wanted: number): void {
+    const height = Math.max(this.height, 1);
+    this.width = width;
+    this.resolution = resolutionOf(wanted, height);
+    this.tiles.resize(width, height, this.resolution);
+    fitted(this.axis, width, AXIS, this.resolution);
+    this.edge?.canvas.remove();
+    this.edge = this.tiles.canvas(Math.min(TILE, width));
+    this.cursor.before(this.edge.canvas);
+    this.strips.resize(Math.round(TILE * this.resolution), Math.max(...this.rows.map((row) => row.bands.length), 1) * this.rows.length);
+    this.painted = null;
   }
   instantAt(x: number, state: State): number {
-    return state.view.from + (x / this.width) * (state.view.to - state.view.from);
+    const { from, to } = this.window(state).view;
+    return from + (x / this.width) * (to - from);
   }
 
-  /** The job or slice at a place of the canvas. */
+  /** The job or slice at a place of the lanes. */
   itemAt(x: number, y: number, state: State): Item | null {
     const row = this.rows.find((one) => y >= one.top && y < one.top + one.height);
     const instant = this.instantAt(x, state);
@@ -90,36 +98,76 @@ export class Lanes {
     return null;
   }
 
-  /** Draws the rows between two heights of the canvas, and the axis. */
+  /** Shows the rows between two heights of the lanes, and draws the axis. */
   draw(state: State, top: number, bottom: number): void {
-    this.drawAxis(state);
-    const { context, width } = this.lanes;
+    const window = this.window(state);
+    const { view } = window;
+    const place: Place = (instant) => ((instant - view.from) / (view.to - view.from)) * this.width;
+    this.drawAxis(state, view, place);
+    const visible = this.rows.filter((row) => row.top + row.height >= top && row.top <= bottom);
+    this.forget({ length: window.length, top, bottom, selected: state.selected });
+    this.tiles.show(window, (context, part, width) => this.paint({ context, part, width, sticky: false }, visible, state));
+    const { canvas } = this.edge;
+    canvas.hidden = !visible.some((row) => row.bands.some((band) => this.namedAtEdge(band, view, state)));
+    const width = Math.min(TILE, this.width);
+    const part = { from: view.from, to: view.from + (window.length * width) / TILE };
+    if (!canvas.hidden) this.paint({ context: this.edge, part, width, sticky: true }, visible, state);
+    this.showMarks(state, visible, view, place);
+  }
+
+  private window(state: State): Window {
+    return windowOf(state.view, this.width, this.resolution, gridOf(state.limits));
+  }
+  private forget(now: Painted): void {
+    const before = this.painted;
+    this.painted = now;
+    if (before && Object.entries(now).every(([key, value]) => before[key as keyof Painted] === value)) return;
+    this.tiles.clear();
+  }
+
+  /** Paints the rows of a tile, or of the edge. */
+  private paint(tile: Tile, rows: readonly Row[], state: State): void {
+    const { context, width } = tile;
+    const { top, bottom } = this.painted!;
     context.fillStyle = this.scheme.paper;
     context.fillRect(0, top, width, bottom - top);
-    const visible = this.rows.filter((row) => row.top + row.height >= top && row.top <= bottom);
-    for (const row of visible) {
-      context.fillStyle = this.scheme.lane;
-      context.fillRect(0, row.top + 1, width, row.height - 2);
-    }
-    this.drawGrid(state, top, bottom);
-    this.drawExtent(state, top, bottom);
+    context.fillStyle = this.scheme.lane;
+    for (const row of rows) context.fillRect(0, row.top + 1, width, row.height - 2);
+    this.drawGrid(tile, state);
+    this.drawExtent(tile, state);
     context.font = FONT;
     context.textBaseline = "middle";
-    this.drawSlices(visible, state);
-    for (const row of visible) this.drawMisses(row, state);
-    this.drawMarked(visible, state);
-    if (state.cursor !== null) this.line(state.cursor, state, top, bottom, this.scheme.muted, []);
+    this.drawSlices(tile, rows, state);
+    for (const row of rows) this.drawMisses(tile, row);
+    this.drawSelected(tile, rows, state);
   }
 
-  private x(instant: number, state: State): number {
-    return ((instant - state.view.from) / (state.view.to - state.view.from)) * this.width;
+  /** Whether a slice begins before the view and reaches far enough into it for its name. */
+  private namedAtEdge(band: Band, { from, to }: View, state: State): boolean {
+    if (!isNamed(band)) return false;
+    const { track } = band;
+    const i = lowerBound(track.starts, from) - 1;
+    return i >= 0 && track.ends[i]! - from >= (LEAST_NAMED / this.width) * (to - from) && this.isShown(band.kind, track.items[i]!, state);
   }
 
-  private drawAxis(state: State): void {
-    const { context, width } = this.axis;
-    const { from, to } = state.view;
+  /** The line at the cursor, and the frame around what is under the pointer. */
+  private showMarks(state: State, rows: readonly Row[], view: View, place: Place): void {
+    this.cursor.hidden = state.cursor === null;
+    if (state.cursor !== null) this.cursor.style.transform = `translateX(${Math.round(place(state.cursor))}px)`;
+    this.hovered.hidden = true;
+    const { hovered } = state;
+    if (hovered === null) return;
+    visitBoxes(rows, view, place, this.width, (kind, id) => is(hovered, kind, id), ({ left, top, width, height }) => {
+      this.hovered.hidden = false;
+      Object.assign(this.hovered.style, { transform: `translate(${left - 1}px, ${top - 1}px)`, width: `${width + 1}px`, height: `${height + 1}px` });
+    });
+  }
+
+  private drawAxis(state: State, { from, to }: View, place: Place): void {
+    const { width } = this;
+    const context = this.axis;
     context.fillStyle = this.scheme.paper;
-    context.fillRect(0, 0, width, this.axis.height);
+    context.fillRect(0, 0, width, AXIS);
     this.drawOverview(state);
     const step = this.step(state);
     const ticks = ticksIn(from, to, step);
@@ -128,11 +176,11 @@ export class Lanes {
     context.fillStyle = this.scheme.ink;
     let end = 0; // of the label before
     formatTicks(ticks, step).forEach((label, i) => {
-      const x = this.x(ticks[i]!, state);
+      const x = place(ticks[i]!);
       const wide = context.measureText(label).width;
       const left = Math.min(Math.max(x - wide / 2, 0), width - wide);
       if (left < end) return;
-      context.fillText(label, left, this.axis.height - 3);
+      context.fillText(label, left, AXIS - 3);
       end = left + wide + 6;
     });
   }
@@ -141,7 +189,7 @@ export class Lanes {
   }
 
   private drawOverview(state: State): void {
-    const { context, width } = this.axis;
+    const { axis: context, width } = this;
     const { from, to } = state.limits;
     const place = (instant: number) => ((instant - from) / (to - from)) * width;
     context.fillStyle = this.scheme.grid;
@@ -157,34 +205,35 @@ export class Lanes {
     context.strokeRect(left - 0.5, 0.5, right - left + 1, OVERVIEW - 1);
   }
 
-  private drawGrid(state: State, top: number, bottom: number): void {
-    const { context } = this.lanes;
+  private drawGrid({ context, part, width }: Tile, state: State): void {
+    const { top, bottom } = this.painted!;
+    const place = placeIn(part, width);
     context.fillStyle = this.scheme.grid;
-    for (const tick of ticksIn(state.view.from, state.view.to, this.step(state)))
-      context.fillRect(Math.round(this.x(tick, state)), top, 1, bottom - top);
+    const { from, to } = beyond(part, width);
+    for (const tick of ticksIn(from, to, this.step(state))) context.fillRect(Math.round(place(tick)), top, 1, bottom - top);
   }
 
   /** All slices: narrow ones in strips, then the others, with their names where there is room. */
-  private drawSlices(rows: readonly Row[], state: State): void {
-    const { context, width } = this.lanes;
+  private drawSlices(tile: Tile, rows: readonly Row[], state: State): void {
+    const { context } = tile;
     const bands = rows.flatMap((row) => row.bands.map((band) => ({ band, top: row.top + band.top })));
     this.strips.clear();
-    const wide = bands.map(({ band }, strip) => this.paintNarrow(band, strip, state));
+    const wide = bands.map(({ band }, strip) => this.paintNarrow(band, strip, tile, state));
     this.strips.finish();
     context.imageSmoothingEnabled = false;
     bands.forEach(({ band, top }, strip) => {
       context.globalAlpha = band.faint ? FAINT : 1;
-      this.strips.drawn(strip, context, top, width, band.height);
-      this.drawWide(band, top, wide[strip]!, state);
+      this.strips.drawn(strip, context, top, TILE, band.height);
+      this.drawWide(band, top, wide[strip]!, tile, state);
     });
     context.globalAlpha = 1;
   }
 
   /** Paints a strip. Returns the positions in the track of what is too wide for it. */
-  private paintNarrow(band: Band, strip: number, state: State): number[] {
+  private paintNarrow(band: Band, strip: number, { part, width }: Tile, state: State): number[] {
     const wide: number[] = [];
     const hidden = packed(this.scheme.hidden);
-    visitColumns(band.track, state.view, this.strips.width, (left, right, first, count, fill) => {
+    visitColumns(band.track, part, Math.round(width * this.resolution), (left, right, first, count, fill) => {
       if (right - left >= NARROW) {
         wide.push(first);
         return;
@@ -195,21 +244,23 @@ export class Lanes {
     return wide;
   }
 
-  private drawWide(band: Band, top: number, wide: readonly number[], state: State): void {
-    const { context, width } = this.lanes;
+  private drawWide(band: Band, top: number, wide: readonly number[], { context, part, width, sticky }: Tile, state: State): void {
+    const place = placeIn(part, width);
     let colour = "";
     for (const i of wide) {
       const item = band.track.items[i]!;
       const shown = this.isShown(band.kind, item, state);
       const series = SERIES[band.series[i]!]!;
       const wanted = shown ? series.fill : this.scheme.hidden;
-      const left = Math.max(this.x(band.track.starts[i]!, state), 0);
-      const right = Math.min(this.x(band.track.ends[i]!, state), width);
+      const start = place(band.track.starts[i]!);
+      const right = place(band.track.ends[i]!);
+      const left = Math.max(start, -BEYOND);
       if (wanted !== colour) context.fillStyle = colour = wanted;
-      context.fillRect(left, top, right - left - 1, band.height); // a pixel apart from the next one
-      if (!shown || band.faint || band.height < 12 || right - left < LEAST_NAMED) continue;
+      context.fillRect(left, top, Math.min(right - 1, width + BEYOND) - left, band.height); // a pixel apart from the next one
+      const named = sticky ? Math.max(start, 0) : start;
+      if (!shown || !isNamed(band) || right - named < LEAST_NAMED || named < -TILE) continue;
       context.fillStyle = colour = series.text;
-      context.fillText(shortened(this.nameOf(band.kind, item), right - left - 8), left + 4, top + band.height / 2 + 0.5);
+      context.fillText(shortened(this.nameOf(band.kind, item), Math.min(right - named, TILE) - 8), named + 4, top + band.height / 2 + 0.5);
     }
   }
   private isShown(kind: Item["kind"], item: number, state: State): boolean {
@@ -222,13 +273,11 @@ export class Lanes {
   }
 
   /** A bar with a triangle on it where a job missed: its form says so too, not its colour alone. */
-  private drawMisses(row: Row, state: State): void {
+  private drawMisses({ context, part, width }: Tile, row: Row): void {
     if (row.misses.length === 0) return;
-    const { context } = this.lanes;
-    const first = lowerBound(row.misses, state.view.from);
-    const last = upperBound(row.misses, state.view.to);
+    const { from, to } = beyond(part, width);
     context.fillStyle = this.scheme.miss;
-    apart(row.misses, first, last, (instant) => this.x(instant, state), (x) => {
+    apart(row.misses, lowerBound(row.misses, from), upperBound(row.misses, to), placeIn(part, width), (x) => {
       context.fillRect(x - 1.5, row.top + 1, 3, row.height - 2);
       context.beginPath();
       context.moveTo(x - 5, row.top + 1);
@@ -239,63 +288,99 @@ export class Lanes {
   }
 
   /** The selected job from its arrival to its finish, and a dashed line at its deadline. */
-  private drawExtent(state: State, top: number, bottom: number): void {
+  private drawExtent({ context, part, width }: Tile, state: State): void {
     const job = this.jobOf(state.selected);
     if (job < 0) return;
-    const { context } = this.lanes;
     const { jobs } = this.data;
-    const { to } = extent(jobs, job);
-    const left = this.x(jobs.arrival[job]!, state);
+    const { top, bottom } = this.painted!;
+    const place = placeIn(part, width);
+    const inside = (x: number) => Math.min(Math.max(x, -BEYOND), width + BEYOND);
+    const start = place(jobs.arrival[job]!);
+    const [left, right] = [inside(start), inside(Math.max(place(extent(jobs, job).to), start + 2))];
     context.globalAlpha = 0.15;
     context.fillStyle = this.scheme.focus;
-    context.fillRect(left, top, Math.max(this.x(to, state) - left, 2), bottom - top);
+    context.fillRect(left, top, right - left, bottom - top);
     context.globalAlpha = 1;
-    if (!Number.isNaN(jobs.deadline[job])) this.line(jobs.deadline[job]!, state, top, bottom, this.scheme.miss, [5, 3]);
-  }
-
-  /** Frames around what is selected, the slices of its job, and what is under the pointer. */
-  private drawMarked(rows: readonly Row[], state: State): void {
-    if (state.selected === null && state.hovered === null) return;
-    const job = this.jobOf(state.selected);
-    const owner = this.data.slices.job;
-    const marked = (kind: Item["kind"], id: number) =>
-      job < 0 ? is(state.selected, kind, id) : kind === "job" ? id === job : owner[id] === job;
-    for (const row of rows)
-      for (const band of row.bands) {
-        const { track } = band;
-        const stop = upperBound(track.starts, state.view.to);
-        for (let i = lowerBound(track.ends, state.view.from); i < stop; ++i) {
-          const id = track.items[i]!;
-          if (is(state.hovered, band.kind, id)) this.frame(row, band, i, state, this.scheme.ink, 1);
-          if (marked(band.kind, id)) this.frame(row, band, i, state, this.scheme.ink, 2);
-        }
-      }
-  }
-  private frame(row: Row, band: Band, i: number, state: State, colour: string, line: number): void {
-    const { context } = this.lanes;
-    const left = Math.max(this.x(band.track.starts[i]!, state), -4);
-    const right = Math.min(this.x(band.track.ends[i]!, state), this.width + 4);
-    context.strokeStyle = colour;
-    context.lineWidth = line;
-    context.strokeRect(left - 0.5, row.top + band.top - 0.5, Math.max(right - left, 3), band.height + 1);
-  }
-  private jobOf(item: Item | null): number {
-    if (item === null) return -1;
-    return item.kind === "job" ? item.id : this.data.slices.job[item.id]!;
-  }
-
-  private line(instant: number, state: State, top: number, bottom: number, colour: string, dash: number[]): void {
-    const { context } = this.lanes;
-    const x = Math.round(this.x(instant, state)) + 0.5;
-    context.strokeStyle = colour;
+    if (Number.isNaN(jobs.deadline[job])) return;
+    const x = inside(Math.round(place(jobs.deadline[job]!)) + 0.5);
+    context.strokeStyle = this.scheme.miss;
     context.lineWidth = 1;
-    context.setLineDash(dash);
+    context.setLineDash([5, 3]);
     context.beginPath();
     context.moveTo(x, top);
     context.lineTo(x, bottom);
     context.stroke();
     context.setLineDash([]);
   }
+
+  /** Frames around what is selected and the slices of its job. */
+  private drawSelected({ context, part, width }: Tile, rows: readonly Row[], state: State): void {
+    if (state.selected === null) return;
+    const job = this.jobOf(state.selected);
+    const owner = this.data.slices.job;
+    const selected = (kind: Item["kind"], id: number) =>
+      job < 0 ? is(state.selected, kind, id) : kind === "job" ? id === job : owner[id] === job;
+    context.strokeStyle = this.scheme.ink;
+    context.lineWidth = 2;
+    visitBoxes(rows, part, placeIn(part, width), width, selected, (box) =>
+      context.strokeRect(box.left - 0.5, box.top - 0.5, box.width, box.height + 1));
+  }
+  private jobOf(item: Item | null): number {
+    if (item === null) return -1;
+    return item.kind === "job" ? item.id : this.data.slices.job[item.id]!;
+  }
+}
+
+/** Where an instant stands, in px from the left. */
+type Place = (instant: number) => number;
+
+/** What is painted at a time. `sticky`: names of slices that begin before it stand at its left edge. */
+interface Tile {
+  context: CanvasRenderingContext2D;
+  part: View;
+  width: number;
+  sticky: boolean;
+}
+
+function placeIn({ from, to }: View, width: number): Place {
+  return (instant) => ((instant - from) / (to - from)) * width;
+}
+function beyond({ from, to }: View, width: number): View {
+  const more = (BEYOND / width) * (to - from);
+  return { from: from - more, to: to + more };
+}
+
+/** Calls visit with the places of the wanted slices and jobs in a part of the picture, cut off outside of it. */
+function visitBoxes(
+  rows: readonly Row[], part: View, place: Place, width: number, wanted: (kind: Item["kind"], id: number) => boolean,
+  visit: (box: { left: number; top: number; width: number; height: number }) => void,
+): void {
+  const { from, to } = beyond(part, width);
+  for (const row of rows)
+    for (const { kind, track, top, height } of row.bands) {
+      const stop = upperBound(track.starts, to);
+      for (let i = lowerBound(track.ends, from); i < stop; ++i) {
+        if (!wanted(kind, track.items[i]!)) continue;
+        const left = place(track.starts[i]!);
+        const right = Math.max(place(track.ends[i]!), left + 3);
+        const [first, last] = [Math.max(left, -BEYOND), Math.min(right, width + BEYOND)];
+        visit({ left: first, top: row.top + top, width: last - first, height });
+      }
+    }
+}
+
+/** Fits a canvas to a place, sharp at the resolution of the screen, or of print. */
+function fitted(context: CanvasRenderingContext2D, width: number, height: number, resolution: number): void {
+  const { canvas } = context;
+  canvas.width = Math.round(width * resolution);
+  canvas.height = Math.round(height * resolution);
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
+  context.setTransform(resolution, 0, 0, resolution, 0, 0);
+}
+
+function isNamed(band: Band): boolean {
+  return !band.faint && band.height >= 12;
 }
 
 function is(item: Item | null, kind: Item["kind"], id: number): boolean {
@@ -307,14 +392,13 @@ function away(band: Band, y: number): number {
   return Math.max(band.top - y, y - band.top - band.height, 0);
 }
 
-/** Calls visit with the places of instants, leaving out those less than 2 px behind the one before. */
-function apart(
-  instants: Float64Array, from: number, to: number, place: (instant: number) => number, visit: (x: number) => void,
-): void {
+/** Calls visit with the places of instants, but of one alone in each 2 px. */
+function apart(instants: Float64Array, from: number, to: number, place: Place, visit: (x: number) => void): void {
   let last = -Infinity;
   for (let i = from; i < to; ++i) {
     const x = place(instants[i]!);
-    if (x - last >= 2) visit((last = x));
+    if (Math.floor(x / 2) > last) visit(x);
+    last = Math.floor(x / 2);
   }
 }
 

@@ -37,7 +37,7 @@ export class Page {
   constructor(private data: RunData, private element: (id: string) => HTMLElement) {
     this.state = startState(data);
     const scheme = currentScheme();
-    this.lanes = new Lanes(data, element("lanes") as HTMLCanvasElement, element("axis") as HTMLCanvasElement, scheme);
+    this.lanes = new Lanes(data, element("lanes"), (element("axis") as HTMLCanvasElement).getContext("2d", { alpha: false })!, scheme);
     this.misses = missesOf(data, this.state.shown);
     this.ordered = this.itemsByTime();
     this.lanes.arrange(this.state.shown);
@@ -89,7 +89,7 @@ export class Page {
     const whole = this.printing ? PRINTED_WIDTH : scroller.clientWidth;
     const [least, most] = whole < NARROW ? [84, 130] : [132, 260];
     const letters = Math.max(...this.lanes.all.map((row) => row.name.length), 0) + DEVICE_LETTERS;
-    this.labels = Math.min(Math.max(letters * LETTER, least), most);
+    this.labels = Math.round(Math.min(Math.max(letters * LETTER, least), most));
     document.documentElement.style.setProperty("--labels", `${this.labels}px`);
     this.lanes.resize(Math.max(whole - this.labels, 50), this.printing ? 2 : window.devicePixelRatio);
     this.scrolled();

@@ -27,7 +27,7 @@ export function limitsOf(data: RunData): View {
     reach(Math.min(job.from, data.jobs.arrival[j]!), job.to);
   }
   if (from > to) return { from: 0, to: 1e6 };
-  const room = Math.max((to - from) * 0.01, 10);
+  const room = Math.ceil(Math.max((to - from) * 0.01, 10));
   return { from: from - room, to: to + room };
 }
 

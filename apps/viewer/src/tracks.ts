@@ -47,7 +47,8 @@ function track(row: readonly number[], start: Float64Array, end: Float64Array): 
 }
 
 /**
- * Calls visit(left, right, first, count, fill) for what is visible of a track, in pixels from the left.
+ * Calls visit(left, right, first, count, fill) for what is visible of a track, in pixels from the left; slices that
+ * reach beyond the view are not cut off.
  *
  * Slices narrower than a pixel that begin in one column of pixels are one visit, with the part of the column that they
  * fill; a slice of at least a pixel is a visit of its own. The number of visits is at most twice the width, and each
@@ -65,7 +66,7 @@ export function visitColumns(
     const left = (starts[i]! - view.from) * scale;
     const right = (ends[i]! - view.from) * scale;
     if (right - left >= 1) {
-      visit(Math.max(left, 0), Math.min(right, width), i, 1, 1);
+      visit(left, right, i, 1, 1);
       ++i;
       continue;
     }

@@ -6,12 +6,22 @@ export interface View {
 
 const SHORTEST = 20; // ns
 
-/** The view moved and shrunk into the limits, and never shorter than 20 ns. */
+/** The finest distance of instants, in ns, of which every multiple in the limits is a number without rounding. */
+export function gridOf(limits: View): number {
+  return 2 ** (Math.ceil(Math.log2(Math.max(Math.abs(limits.from), Math.abs(limits.to), 1))) - 52);
+}
+
+/**
+ * The view moved and shrunk into the limits, and never shorter than 20 ns.
+ *
+ * Its ends are on the grid of the limits. So a view that is panned keeps its span to the last bit.
+ */
 export function clamped(view: View, limits: View): View {
+  const grid = gridOf(limits);
+  const on = (instant: number) => Math.round(instant / grid) * grid;
   const most = limits.to - limits.from;
-  const span = Math.min(Math.max(view.to - view.from, SHORTEST), most);
-  const middle = (view.from + view.to) / 2;
-  const from = Math.min(Math.max(middle - span / 2, limits.from), limits.to - span);
+  const span = Math.min(Math.max(on(view.to - view.from), SHORTEST), most);
+  const from = Math.min(Math.max(on((view.from + view.to - span) / 2), limits.from), limits.to - span);
   return { from, to: from + span };
 }
 
