@@ -116,6 +116,36 @@ for (const [deviceScaleFactor, presses] of [[1, 1], [1, 5], [1.25, 2], [2, 1]])
     assert.ok((await picture(fresh)) === dragged);
   });
 
+test("tiles join without a seam: what is painted across their borders is what one canvas has there", async () => {
+  const { page } = await browser.open(html);
+  await page.keyboard.press("n");
+  const box = await page.locator("#lanes").boundingBox();
+  // Where a slice begins before the window, a canvas at the left edge covers the first 300 px. A border of tiles is below it.
+  const border = () => page.evaluate(() => {
+    const canvases = [...document.querySelectorAll("#lanes > canvas")];
+    const places = canvases.slice(0, -1).map((canvas) => new DOMMatrix(canvas.style.transform).e);
+    return canvases.at(-1).hidden ? -1 : places.find((x) => x > 210 && x < 290) ?? -1;
+  });
+  let compared = 0;
+  for (let i = 0; i < 40; ++i) {
+    await page.mouse.move(box.x + 600, box.y + 12);
+    await page.mouse.down();
+    await page.mouse.move(box.x + 560, box.y + 12, { steps: 2 });
+    await page.mouse.up();
+    await page.mouse.move(5, 5);
+    await frame(page);
+    if (await border() < 0) continue;
+    ++compared;
+    const clip = { x: Math.ceil(box.x) + 200, y: Math.ceil(box.y), width: 100, height: Math.floor(box.height) - 6 }; // behind the names
+    const edge = (visibility) => page.evaluate((value) => ([...document.querySelectorAll("#lanes > canvas")].at(-1).style.visibility = value), visibility);
+    const covered = (await page.screenshot({ clip })).toString("base64");
+    await edge("hidden");
+    assert.ok((await page.screenshot({ clip })).toString("base64") === covered, `after ${i} drags`);
+    await edge("visible");
+  }
+  assert.ok(compared > 0);
+});
+
 test("j and k step through jobs and say their numbers", async () => {
   const { page } = await browser.open(html);
   await page.keyboard.press("j");
