@@ -44,12 +44,12 @@ packages_in() {
   done <"$root/tools/packages"
 }
 
-# missing_of PACKAGE...: those that are not installed.
+# missing_of PACKAGE...: those that are not installed. A command of the same name will do: npm comes with some nodejs.
 missing_of() {
   local package installed
   installed=$(dpkg-query -W -f='${Package} ${db:Status-Status}\n' "$@" 2>/dev/null || true)
   for package in "$@"; do
-    grep -qxF -- "$package installed" <<<"$installed" || printf '%s\n' "$package"
+    grep -qxF -- "$package installed" <<<"$installed" || command -v -- "$package" >/dev/null || printf '%s\n' "$package"
   done
 }
 
