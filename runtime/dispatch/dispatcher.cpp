@@ -306,15 +306,16 @@ PreparedOrError prepare_run(Executor& executor, const AdmittedTaskSet& admitted,
 }
 
 PreparedOrError prepare_run(Executor& executor, const PlannedTaskSet& planned, std::span<TaskProgram* const> programs,
-                            const Scenario& scenario, const std::atomic<bool>* interrupted) {
+                            const Scenario& scenario, const RunOptions& options) {
   if (planned.tasks.policy == Policy::CwEdf)
     return invalid_input(
         "under cw_edf jobs start by the table of all arrivals, which a scenario does not have; give --policy edf");
   std::vector<std::uint64_t> jobs(planned.tasks.tasks.size(), 0);
   for (const ScenarioJob& job : scenario.jobs) ++jobs[job.task.index()];
-  if (planned.overlap) return prepare_overlapped_run(executor, planned, programs, jobs, scenario, interrupted);
-  return prepare(executor, planned, programs, jobs, interrupted, [&](DispatchedRun& run) {
+  if (planned.overlap) return prepare_overlapped_run(executor, planned, programs, jobs, scenario, options);
+  return prepare(executor, planned, programs, jobs, options.interrupted, [&](DispatchedRun& run) {
     run.follow(scenario);
+    run.report_to(options);
     run.make_room(jobs);
   });
 }
@@ -330,9 +331,10 @@ Expected<RunRecord> run_tasks(Executor& executor, const AdmittedTaskSet& admitte
 
 Expected<RunRecord> run_scenario(Executor& executor, const PlannedTaskSet& planned,
                                  std::span<TaskProgram* const> programs, const Scenario& scenario,
-                                 const std::atomic<bool>* interrupted) {
-  return prepare_run(executor, planned, programs, scenario, interrupted)
-      .map([](const std::unique_ptr<PreparedRun>& run) { return run->run(); });
+                                 const RunOptions& options) {
+  return prepare_run(executor, planned, programs, scenario, options).map([](const std::unique_ptr<PreparedRun>& run) {
+    return run->run();
+  });
 }
 
 Expected<RunRecord> run_changing_tasks(Executor& executor, ChangingTaskSet set, std::span<TaskProgram* const> programs,

@@ -114,11 +114,11 @@ class PreparedRun {
                                                                  std::span<const std::uint64_t> jobs,
                                                                  const RunOptions& options);
 /// Does the part of `run_scenario` before the first release.
+/// @param options  as there
 /// @errors as `run_tasks`.
 [[nodiscard]] Expected<std::unique_ptr<PreparedRun>> prepare_run(Executor& executor, const PlannedTaskSet& planned,
                                                                  std::span<TaskProgram* const> programs,
-                                                                 const Scenario& scenario,
-                                                                 const std::atomic<bool>* interrupted = nullptr);
+                                                                 const Scenario& scenario, const RunOptions& options);
 
 /// Releases the jobs of an admitted task set and runs them in the order of its policy, as a `JobScheduler` decides. A
 /// job gives up the machine only between two of its batches, and only where the task set allows it. Jobs past their
@@ -157,9 +157,10 @@ class PreparedRun {
 /// job that ends before the time that the scenario gives it keeps the machine for the rest of that time, and so does
 /// each of its regions.
 /// @param scenario  its tasks are those of the set.
+/// @param options   who hears of its jobs, and what interrupts it; the rest is the scenario's
 /// @errors as `run_tasks`.
 [[nodiscard]] Expected<RunRecord> run_scenario(Executor& executor, const PlannedTaskSet& planned,
                                                std::span<TaskProgram* const> programs, const Scenario& scenario,
-                                               const std::atomic<bool>* interrupted = nullptr);
+                                               const RunOptions& options = {});
 
 }  // namespace tutti::internal

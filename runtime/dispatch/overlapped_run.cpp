@@ -489,12 +489,12 @@ Expected<std::unique_ptr<PreparedRun>> prepare_overlapped_run(Executor& executor
 Expected<std::unique_ptr<PreparedRun>> prepare_overlapped_run(Executor& executor, const PlannedTaskSet& planned,
                                                               std::span<TaskProgram* const> programs,
                                                               std::span<const std::uint64_t> jobs,
-                                                              const Scenario& scenario,
-                                                              const std::atomic<bool>* interrupted) {
+                                                              const Scenario& scenario, const RunOptions& options) {
   return prepared_by<OverlappedRun>(
-      executor, planned, programs, interrupted, [&](OverlappedRun& run) { return run.prepare(programs, jobs); },
+      executor, planned, programs, options.interrupted, [&](OverlappedRun& run) { return run.prepare(programs, jobs); },
       [&](OverlappedRun& run) {
         run.follow(scenario);
+        run.report_to(options);
         run.make_room(jobs);
       });
 }

@@ -25,7 +25,7 @@ namespace tutti::internal {
 /// @pre the set is planned with overlap.
 [[nodiscard]] Expected<std::unique_ptr<PreparedRun>> prepare_overlapped_run(
     Executor& executor, const PlannedTaskSet& planned, std::span<TaskProgram* const> programs,
-    std::span<const std::uint64_t> jobs, const Scenario& scenario, const std::atomic<bool>* interrupted);
+    std::span<const std::uint64_t> jobs, const Scenario& scenario, const RunOptions& options);
 
 /// The same for a set whose tasks come and go on request.
 /// @param jobs  [tasks] the most that there are

@@ -182,12 +182,13 @@ Expected<RunRecord> run_tasks(std::span<Executor* const> executors, const Admitt
 
 Expected<RunRecord> run_scenario(std::span<Executor* const> executors, const PlannedTaskSet& planned,
                                  std::span<TaskProgram* const> programs, const Scenario& scenario,
-                                 const std::atomic<bool>* interrupted) {
+                                 const RunOptions& options) {
   std::vector<PlannedTaskSet> parts;
   for (std::size_t i = 0; i < planned.partitions.size(); ++i) parts.push_back(part_of(planned, i));
   return run(executors, planned, programs, [&](std::size_t i) {
     const Partition& partition = planned.partitions[i];
-    return prepare_run(*executors[i], parts[i], of(partition, programs), of(partition, scenario), interrupted);
+    return prepare_run(*executors[i], parts[i], of(partition, programs), of(partition, scenario),
+                       of(partition, i, options, {}));
   });
 }
 

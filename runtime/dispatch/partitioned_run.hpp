@@ -29,9 +29,10 @@ namespace tutti::internal {
 
 /// Runs a scenario in the same way: each partition its own jobs of it.
 /// @param scenario  its tasks are those of the set.
+/// @param options   as there
 /// @errors as above.
 [[nodiscard]] Expected<RunRecord> run_scenario(std::span<Executor* const> executors, const PlannedTaskSet& planned,
                                                std::span<TaskProgram* const> programs, const Scenario& scenario,
-                                               const std::atomic<bool>* interrupted = nullptr);
+                                               const RunOptions& options = {});
 
 }  // namespace tutti::internal

@@ -87,10 +87,14 @@ void TaskRun::release_by(const RunOptions& options) {
 void TaskRun::make_ready(std::span<const std::uint64_t> jobs, std::span<const std::uint64_t> most,
                          std::span<const std::optional<Duration>> bounds, const RunOptions& options) {
   release_jobs(jobs, options);
-  on_job_end_ = options.on_job_end;
   ledger_.hold_to(bounds);
-  ledger_.report_to(options);
+  report_to(options);
   make_room(most);
+}
+
+void TaskRun::report_to(const RunOptions& options) {
+  on_job_end_ = options.on_job_end;
+  ledger_.report_to(options);
 }
 
 /// Any number of jobs of the tasks that run from the start.

@@ -41,6 +41,8 @@ class TaskRun : public PreparedRun {
   /// The same for tasks that come and go as they are asked to. @pre arrivals end at a time
   void make_ready_to_change(ChangingTaskSet& set, ChangeRequests& requests, std::span<const std::uint64_t> most,
                             const RunOptions& options);
+  /// Who hears of its jobs. @pre before `make_room`
+  void report_to(const RunOptions& options);
   /// Makes room for the records. @param jobs  [tasks] that can be released @pre it is known who gets the records
   virtual void make_room(std::span<const std::uint64_t> jobs);
   using PreparedRun::run;

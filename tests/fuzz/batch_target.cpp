@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "apps/tutti/reports/report.hpp"
+#include "apps/tutti/reports/timeline_text.hpp"
 #include "model/base/document.hpp"
 #include "model/batch/batch_yaml.hpp"
 #include "model/batch/safe_bound.hpp"
@@ -23,7 +24,8 @@ void predict_under_all(const Topology& machine, const Batch& batch) {
     const LatestFinish latest = latest_finish(planned);
     require(latest.batch >= planned.timeline.latency,
             fmt::format("a batch under {} ends by its latest finish", planner.name));
-    require(!timeline_text(planner, machine, planned.timeline, latest).empty(), "a prediction is reported");
+    require(!timeline_text(planner, machine, planned.timeline, latest, std::nullopt).empty(),
+            "a prediction is reported");
     require(!timeline_json(planner, machine, planned.timeline, latest).dump().empty(), "a prediction is reported");
   }
 }

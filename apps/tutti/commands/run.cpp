@@ -269,16 +269,16 @@ int run_guaranteed(const RunCommand& command, const AdmissionController& control
 }
 
 int replay(const RunCommand& command, const AdmissionController& controller, const TaskSet& tasks,
-           const std::optional<RunFaults>& faults) {
+           const std::optional<RunFaults>& faults, RunOptions options) {
   const auto scenario = load_scenario(command.scenario, tasks);
   if (!scenario) return report_error(scenario.error());
   const auto planned = tasks.overlap == Overlap::On ? controller.plan_overlap(tasks) : controller.plan(tasks);
   if (!planned) return report_error(planned.error());
-  const auto& interrupted = programs::watch_for_interrupt();
+  options.interrupted = &programs::watch_for_interrupt();
   return run_and_report(
       command, *planned, {}, {}, false, faults,
-      [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs, const RunParts&) {
-        return run_scenario(executors, *planned, programs, *scenario, &interrupted);
+      [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs, const RunParts& parts) {
+        return run_scenario(executors, *planned, programs, *scenario, parts.in(options));
       });
 }
 
@@ -334,7 +334,7 @@ int run(const RunCommand& command) {
     if (!loaded) return report_error(loaded.error());
     faults = *std::move(loaded);
   }
-  if (!command.scenario.empty()) return replay(command, controller, *tasks, faults);
+  if (!command.scenario.empty()) return replay(command, controller, *tasks, faults, *options);
   if (!command.changes.empty()) return run_changing(command, controller, *tasks, faults, *options);
   return run_guaranteed(command, controller, *tasks, faults, *options);
 }
@@ -388,26 +388,22 @@ void add_run(programs::CommandLine& program) {
       command
           .add("--journal", &options->journal,
                "writes each job into FILE while it runs; 'tutti report FILE' reads it, whole or torn")
-          .file()
-          .excludes(scenario);
+          .file();
   programs::Option journal_size =
       command.add("--journal-size", &options->journal_size, "a file of that size is followed by another, like 100 MB")
           .needs(journal);
-  command.add("--trace", &options->trace, kTraceOption).file().excludes(scenario).excludes(journal_size);
+  command.add("--trace", &options->trace, kTraceOption).file().excludes(journal_size);
   command.add("--svg", &options->svg, "draw the responses of each task beside bound and deadline into this file")
       .file();
   command
       .add("--metrics", &options->metrics,
            "text file for Prometheus, replaced every second: jobs, misses, causes, responses, release lateness, model "
            "error")
-      .file()
-      .excludes(scenario);
-  command
-      .add("--metrics-listen", &options->metrics_listen,
-           "serves the same text over HTTP at /metrics while it runs; [ADDRESS:]PORT, a port alone is on 127.0.0.1, "
-           "port "
-           "0 is a free one")
-      .excludes(scenario);
+      .file();
+  command.add("--metrics-listen", &options->metrics_listen,
+              "serves the same text over HTTP at /metrics while it runs; [ADDRESS:]PORT, a port alone is on 127.0.0.1, "
+              "port "
+              "0 is a free one");
   programs::add_backend_options(command, options->backend);
   programs::add_serialize_option(command, options->backend);
   command.add("--seed", &options->seed, "of the release jitter, the data and the faults")

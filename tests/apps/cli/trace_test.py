@@ -133,6 +133,21 @@ class Trace(Programs):
     def test_of_jobs_that_are_cut(self):
         self.trace("run", "configs/tasks/periodic-offsets.yaml", "--jobs", "20")
 
+    # Two kernels of 5 ms on one GPU, due within 9 ms: the second ends after 10.
+    def test_of_a_run_that_shows_why_a_set_is_refused(self):
+        self.file("version: 1\nmachine: {name: m, vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}, links: [{from: mem0, to: gpu0, bandwidth: 1 GB/s}]}\n", "m.yaml")
+        task = "- {{name: {}, period: 20 ms, deadline: 9 ms, job: [{{batch: [{{name: s, kernel: {{on: gpu0, time: 5 ms}}}}]}}]}}\n"
+        path = self.file("version: 1\nmachine: m.yaml\ntasks:\n" + task.format("a") + task.format("b"))
+        shown = self.folder / "shown.yaml"
+        for overlap in "off", "on":
+            with self.subTest(overlap=overlap):
+                self.object_of(1, "check", path, "--json", "--overlap", overlap, "--counter-example", shown)
+                trace = self.trace("run", path, "--scenario", shown, "--overlap", overlap, code=1)
+                self.assertEqual([miss["name"] for miss in self.events(trace, "i", "miss")], ["b 0 missed"])
+                names = self.processes(trace)
+                kernels = [each["ts"] for each in self.events(trace, "X", "kernel") if names[each["pid"]] == "gpu0"]
+                self.assertEqual(kernels, [0, 5000])
+
     def test_of_a_prediction(self):
         trace = self.trace("predict", EXAMPLE)
         self.assertEqual({name for name in self.processes(trace).values() if "gpu" in name}, {f"gpu{gpu} predicted" for gpu in range(4)})
