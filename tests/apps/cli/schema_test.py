@@ -2,12 +2,13 @@
 """JSON Schemas: that configs/schemas/ has what `tutti schema` prints, that the readers and the schemas of files agree, and
 that what commands print with --json is what its schema says and nothing else.
 
-UPDATE_GOLDEN=1 writes configs/schemas/ anew. The schemas of outputs are made of the outputs below: what every object of a
-place has is required, what none has is refused.
+UPDATE_GOLDEN=1 writes configs/schemas/ anew. The schemas of outputs are made of the outputs below, and of those that
+tests/golden/outputs/ has of hosts with GPUs: what every object of a place has is required, what none has is refused.
 """
 import copy
 import functools
 import importlib
+import itertools
 import json
 import os
 import pathlib
@@ -31,12 +32,19 @@ INPUTS = {
     "faults": ("faults", ["run", "TASKS", "--jobs", "1", "--faults"]),
 }
 SMALL = ["--clock", "virtual", "--jobs", "4"]
-# What prints each output: words with --json left out. {} is the test's folder.
+# Printed on one H100 and on two, items of one form once; commands that print them need GPUs.
+RECORDED = ROOT / "tests/golden/outputs"
+# What prints each output: words with --json left out. {} is the test's folder; none: it is recorded alone.
 OUTPUTS = {
     "advise": [["advise", f"configs/control/{name}.yaml"] for name in ("halo-2d", "bfs", "comd", "hpgmg")],
+    "bench-copies": [],
     "bench-machine": [["bench", "machine", "--machine", H200X4, "--backend", "sim", "--runs", "5", "--copies", "2", "--staged", "1MiB"]],
     "bench-methods": [["bench", "methods", "--machine", H200X4, "--backend", "sim", "--repeats", "1", "--only", "random-7"]],
+    "bench-pingpong": [],
+    "bench-stencil": [],
     "bench-transfers": [["bench", "transfers", "--machine", H200X4, "--backend", "sim", "--samples", "3", "--from", "4KiB", "--to", "8KiB"]],
+    "bench-wait": [],
+    "calibrate": [],
     "calibrate-check": [["calibrate", "--check", SECOND_HOST, "--machine", H200X4], ["calibrate", "--check", MEASURED, "--machine", H200X4]],
     "calibrate-from": [["calibrate", "--from", MEASURED, "--out", "{}/m.yaml"]],
     "calibrate-plan": [["calibrate", "--plan", H200X4], ["calibrate", "--plan", "configs/machines/two-sockets.yaml"]],
@@ -48,19 +56,22 @@ OUTPUTS = {
     "compare-tasks": [["compare", WAFER], ["compare", REFUSED], ["compare", CHAIN], ["compare", TWO_LINES], ["compare", OFFSETS]],
     "doctor": [["doctor", "--backend", "sim"], ["doctor", "--backend", "sim", "--self-test", "20ms"], ["doctor", "--backend", "sim", "--machine", H200X4]],
     "predict": [["predict", f"configs/batches/{name}.yaml"] for name in ("inspection-example", "pageable", "nehalem-h2d", "sandy-bridge-d2h")],
+    "profile": [],
     "report": [["report", "{}/run.journal"], ["report", "{}/run.journal", "--jobs", "3"]],
     "run": [["run", REFUSED, "--overlap", "on", *SMALL], ["run", CHAIN, *SMALL, "--bound-by"], ["run", TWO_LINES, *SMALL], ["run", REFUSED, "--clock", "virtual", "--scenario", "{}/misses.yaml"],
             ["run", "{}/small.yaml", *SMALL, "--faults", "{}/faults.yaml"], ["run", "{}/small.yaml", *SMALL, "--faults", "{}/broken.yaml"],
             ["run", "{}/two.yaml", "--clock", "virtual", "--jobs", "8", "--faults", "{}/lost.yaml"], ["run", "{}/small.yaml", "--clock", "virtual", "--endless", "--faults", "{}/lost.yaml"], ["run", "{}/small.yaml", "--clock", "virtual", "--for", "300ms", "--changes", "{}/changes.yaml"],
             ["run", "{}/small.yaml", "--clock", "real", "--jobs", "2"]],
     "tasks-expand": [["tasks", "expand", OFFSETS], ["tasks", "expand", OFFSETS, "--out", "{}/other.csv"]],
+    "topology-detect": [],
     "topology-import": [["topology", "import", f"tests/golden/import/{name}"] for name in ("hwloc.xml", "nvbandwidth.json")] + [["topology", "import", "tests/golden/import/nccl.xml", "--out", "{}/m.yaml"]],
     "topology-show": [["topology", "show", f"configs/machines/{name}.yaml"] for name in ("h200x4", "two-sockets", "inspection-camera", "pageable")],
     "trigger": [["trigger", "tutti_schema_test", "--every", "1ms", "--times", "2"]],
     "verify": [["verify", "--machine", H200X4, "--backend", "sim", "--random", "2", "--repeats", "1"], ["verify", EXAMPLE, "--backend", "sim", "--repeats", "1"]],
 }
-NAMED = {"groups"}  # maps by name, not by key
-LOOSE = {"doctor", "run", "report"}  # what a host or a run does not have is null: a value may have any of the plain types
+NAMED = {"caused_by", "causes", "groups"}  # maps by name, not by key
+# What a host or a run does not have is null: a value may have any of the plain types, or be null in place of an object.
+LOOSE = {"bench-copies", "bench-pingpong", "bench-stencil", "bench-wait", "calibrate", "doctor", "profile", "report", "run", "topology-detect"}
 SCALARS = ["boolean", "null", "number", "string"]
 
 SMALL_TASKS = """version: 1
@@ -105,11 +116,14 @@ def inferred(values, key="", loose=False):
     types = sorted({"null" if one is None else "boolean" if isinstance(one, bool) else "number" if isinstance(one, (int, float)) else "string" for one in values if not isinstance(one, (dict, list))})
     if types and loose and key != "schema_version":
         types = SCALARS
+    if objects and loose and key and not types:
+        types = ["null"]
     schema = {"type": types + ["object"] * bool(objects) + ["array"] * bool(arrays)}
     if len(schema["type"]) == 1:
         schema["type"] = schema["type"][0]
     if objects and key in NAMED:
-        schema["additionalProperties"] = inferred([value for one in objects for value in one.values()], loose=loose)
+        named = [value for one in objects for value in one.values()]
+        schema["additionalProperties"] = inferred(named, loose=loose) if named else {"type": SCALARS}
     elif objects:
         keys = list(dict.fromkeys(name for one in objects for name in one))
         schema["properties"] = {name: inferred([one[name] for one in objects if name in one], name, loose) for name in keys}
@@ -151,7 +165,8 @@ class Schema(Programs):
             self.assertIn(run.returncode, (0, 1, 3, 4), f"{words}: {run.stderr}")
             self.assertNotEqual(run.stdout, "", f"{words}: {run.stderr}")
             printed.append(json.loads(run.stdout))
-        return printed
+        recorded = RECORDED / f"{name}.json"
+        return printed + (json.loads(recorded.read_text(encoding="utf-8")) if recorded.exists() else [])
 
     def schema(self, name):
         run = self.tutti("schema", name)
@@ -253,9 +268,24 @@ class Schema(Programs):
                     schema = {"$schema": "http://json-schema.org/draft-07/schema#", "title": f"what {name} prints with --json", **inferred(outputs, loose=name in LOOSE)}
                     path.write_text(json.dumps(schema, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
                 validator = jsonschema.Draft7Validator(json.loads(path.read_text(encoding="utf-8")))
-                for words, output in zip(OUTPUTS[name], outputs):
+                for words, output in itertools.zip_longest(OUTPUTS[name], outputs, fillvalue="recorded"):
                     self.assertEqual([f"{list(error.path)}: {error.message[:200]}" for error in validator.iter_errors(output)], [], words)
                     self.assertFalse(validator.is_valid({**output, "a_new_key": 1}))
+
+    # Commands that need GPUs, on those that are executed on the host: a recorded output that is out of date is found.
+    @can_validate
+    @unittest.skipUnless("TUTTI_HOST_BACKEND" in os.environ, "this build has no CUDA")
+    def test_outputs_of_commands_that_need_gpus(self):
+        environment = {**os.environ, "LD_LIBRARY_PATH": os.environ["TUTTI_HOST_BACKEND"]}
+        machine = self.folder / "detected.yaml"
+        for name, words in (("topology-detect", ["topology", "detect"]), ("topology-detect", ["topology", "detect", "--out", machine]),
+                            ("bench-copies", ["bench", "copies", "--machine", machine, "--for", "100ms"]),
+                            ("bench-pingpong", ["bench", "pingpong", "--machine", machine, "--rounds", 3, "--samples", 2, "--to", "4B"])):
+            with self.subTest(words=words):
+                run = self.run_program("tutti/tutti", *words, "--json", env=environment)
+                self.assertNotEqual(run.stdout, "", run.stderr)
+                validator = jsonschema.Draft7Validator(json.loads(self.schema(f"output-{name}")))
+                self.assertEqual([f"{list(error.path)}: {error.message[:200]}" for error in validator.iter_errors(json.loads(run.stdout))], [])
 
     def test_an_unknown_schema_is_guessed(self):
         self.refuses(self.tutti("schema", "machin"), "there is no schema 'machin'; did you mean 'machine'?")
