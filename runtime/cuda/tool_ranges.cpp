@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::uint32_t kBatches = 1, kJobs = 2;  // categories
 
-/// One for the process, since a tool shows domains and not backends; null where no tool is attached.
+/// One for the process, since a tool shows domains and not backends; null where no tool is attached. NVTX sets itself
+/// up in its first call, beside which others would read what it writes: every use goes through here first.
 nvtxDomainHandle_t tool_domain() {
   static const nvtxDomainHandle_t domain = [] {
     const nvtxDomainHandle_t made = nvtxDomainCreateA("tutti");
@@ -69,10 +70,12 @@ void ToolRange::end() {
   number_ = 0;
 }
 
-void name_for_tools(cudaStream_t stream, const std::string& name) { nvtxNameCudaStreamA(stream, name.c_str()); }
+void name_for_tools(cudaStream_t stream, const std::string& name) {
+  if (tool_domain() != nullptr) nvtxNameCudaStreamA(stream, name.c_str());
+}
 
 void name_thread_for_tools(const char* name) {
-  nvtxNameOsThreadA(static_cast<std::uint32_t>(syscall(SYS_gettid)), name);
+  if (tool_domain() != nullptr) nvtxNameOsThreadA(static_cast<std::uint32_t>(syscall(SYS_gettid)), name);
 }
 
 #else

@@ -488,17 +488,20 @@ TEST_P(EveryGate, EveryCopyIsNotedWhereThatIsAsked) {
   const Batch batch = station.batch(streams);
   auto prepared = station.backend->prepare({plan(planners().front(), batch), "a batch", chunks.bindings, Marks::Each});
   ASSERT_TRUE(prepared.has_value()) << prepared.error().text();
-  for (int run = 0; run < 3; ++run) {
+  // The shortest of several runs: a host that is busy holds up any copy of one.
+  std::vector<Duration> length(streams.size(), Duration::max());
+  for (int run = 0; run < 6; ++run) {
     (*prepared)->arm();
     (*prepared)->submit(station.clock->now());
     (*prepared)->wait();
+    (*prepared)->review();
+    const Timeline measured = (*prepared)->measured();
+    EXPECT_EQ(find_violation(station.machine, batch, measured), std::nullopt);
+    for (std::size_t s = 0; s < length.size(); ++s)
+      length[s] = std::min(length[s], measured.streams[s].end() - measured.streams[s].start());
   }
-  (*prepared)->review();
-  const Timeline measured = (*prepared)->measured();
-  EXPECT_EQ(find_violation(station.machine, batch, measured), std::nullopt);
-  const auto length = [&](std::size_t s) { return measured.streams[s].end() - measured.streams[s].start(); };
-  EXPECT_GT(length(3), length(2));
-  EXPECT_GT(length(7), length(8));
+  EXPECT_GT(length[3], length[2]);
+  EXPECT_GT(length[7], length[8]);
 }
 
 // b, of 1 ms, is to start 4 ms after a, of 5, so that they end together. It says itself when it started, on the host's
