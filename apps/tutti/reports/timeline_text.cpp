@@ -75,30 +75,16 @@ std::string legend(std::span<const Stretches> rows) {
   return joined(entries);
 }
 
-/// A table with a bar behind each row, and the legend.
-/// @param header  without the axis
-/// @param cells   [rows], as many a row as the header has
-/// @param left    columns of text
-std::string table_with_bars(std::vector<std::string> header, std::vector<std::vector<std::string>> cells,
-                            std::span<const Stretches> rows, std::span<const std::size_t> left, Duration whole,
-                            std::optional<std::size_t> columns) {
+/// The table with a bar behind each row, and the legend.
+/// @param rows  [rows of the table]
+std::string with_bars(programs::Table table, std::span<const Stretches> rows, Duration whole,
+                      std::optional<std::size_t> columns) {
   constexpr std::size_t kUnknown = 40, kLeast = 10;
-  std::size_t taken = 0;
-  for (std::size_t c = 0; c < header.size(); ++c) {
-    std::size_t width = header[c].size();
-    for (const auto& row : cells) width = std::max(width, row[c].size());
-    taken += width + 2;
-  }
+  const std::size_t taken = table.width() + 2;
   const std::size_t width = !columns ? kUnknown : std::max(*columns, taken + kLeast) - taken;
-  const std::size_t bars = header.size();
-  header.push_back("0 .. " + ms(whole) + " ms");
-  programs::Table table(std::move(header));
-  for (const std::size_t column : left) table.align_left(column);
-  table.align_left(bars);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    cells[i].push_back(colored(bar(rows[i], whole, width)));
-    table.add(std::move(cells[i]));
-  }
+  std::vector<std::string> bars;
+  for (const Stretches& row : rows) bars.push_back(colored(bar(row, whole, width)));
+  table.add_column("0 .. " + ms(whole) + " ms", std::move(bars));
   return fmt::format("{}\n{}\n", table.text(), legend(rows));
 }
 
@@ -147,7 +133,9 @@ void add_job(const PlannedTaskSet& planned, std::size_t task, JobRows& to) {
 
 std::string timeline_text(const Planner& planner, const Topology& machine, const Timeline& timeline,
                           const LatestFinish& latest, std::optional<std::size_t> columns) {
-  std::vector<std::vector<std::string>> cells;
+  programs::Table table({"stream", "path", "transfer ms", "", "kernel ms", "", "on"});
+  table.align_left(1);
+  table.align_left(6);
   std::vector<Stretches> rows;
   for (const StreamTimeline& line : timeline.streams) {
     std::vector<std::string> row{line.name, "-", "-", "", "-", "", "-"};
@@ -162,14 +150,11 @@ std::string timeline_text(const Planner& planner, const Topology& machine, const
       row[5] = ms(line.kernel->end);
       row[6] = machine.vertex(line.kernel->on).name;
     }
-    cells.push_back(std::move(row));
+    table.add(std::move(row));
     rows.push_back(stretches_of(line));
   }
-  constexpr std::size_t kPath = 1, kOn = 6;
   return fmt::format("{} on {}: {} ms, at the latest {} ms\n\n{}", planner.name, machine.name(), ms(timeline.latency),
-                     ms(latest.alone()),
-                     table_with_bars({"stream", "path", "transfer ms", "", "kernel ms", "", "on"}, std::move(cells),
-                                     rows, std::vector{kPath, kOn}, timeline.latency, columns));
+                     ms(latest.alone()), with_bars(std::move(table), rows, timeline.latency, columns));
 }
 
 std::string jobs_timeline_text(const PlannedTaskSet& planned, std::optional<std::size_t> columns) {
@@ -179,10 +164,10 @@ std::string jobs_timeline_text(const PlannedTaskSet& planned, std::optional<std:
   for (std::size_t i = 0; i < planned.tasks.tasks.size(); ++i) add_job(planned, i, jobs);
   if (jobs.rows.empty()) return "";
   const std::size_t shown = std::min(jobs.rows.size(), kMostRows), more = jobs.rows.size() - shown;
-  jobs.cells.resize(shown);
-  const std::string text =
-      table_with_bars({"one job of", "step"}, std::move(jobs.cells), std::span(jobs.rows).first(shown),
-                      std::vector{std::size_t{1}}, jobs.whole, columns);
+  programs::Table table({"one job of", "step"});
+  table.align_left(1);
+  for (std::vector<std::string>& row : std::span(jobs.cells).first(shown)) table.add(std::move(row));
+  const std::string text = with_bars(std::move(table), std::span(jobs.rows).first(shown), jobs.whole, columns);
   return more == 0 ? text : fmt::format("{}and {} more rows\n", text, more);
 }
 
