@@ -1,42 +1,34 @@
 #include "sched/analyses/utilization.hpp"
 
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <map>
-#include <utility>
-
-#include <boost/multiprecision/cpp_int.hpp>
 
 #include "model/base/expects.hpp"
 
 namespace tutti::internal {
 namespace {
 
-using boost::multiprecision::cpp_int;
-
 constexpr UnsignedWide kFull = UnsignedWide{1} << 64;
 
-struct Fraction {
-  cpp_int numerator;
-  cpp_int denominator;
+/// What is left of a share below the digits that have been taken off: `rest` / `period`, below 1.
+struct Remainder {
+  UnsignedWide rest;
+  UnsignedWide period;
 };
 
-/// Adds neighbours in pairs, so that the long numbers meet only in the last few sums.
-Fraction sum_of(std::vector<Fraction> terms) {
-  if (terms.empty()) return {0, 1};
-  while (terms.size() > 1) {
-    std::size_t kept = 0;
-    for (std::size_t i = 0; i < terms.size(); i += 2) {
-      Fraction sum = std::move(terms[i]);
-      if (i + 1 < terms.size()) {
-        const Fraction& other = terms[i + 1];
-        sum.numerator = sum.numerator * other.denominator + other.numerator * sum.denominator;
-        sum.denominator *= other.denominator;
-      }
-      terms[kept++] = std::move(sum);
-    }
-    terms.resize(kept);
+/// Takes the next 64 binary digits off each remainder, and returns their sum.
+Wide take_digits(std::vector<Remainder>& remainders) {
+  UnsignedWide sum = 0;
+  for (auto& [rest, period] : remainders) {
+    const UnsignedWide scaled = rest << 64;
+    const UnsignedWide digits = scaled / period;
+    sum += digits;
+    rest = scaled - digits * period;
   }
-  return std::move(terms.front());
+  std::erase_if(remainders, [](const Remainder& left) { return left.rest == 0; });
+  return static_cast<Wide>(sum);
 }
 
 }  // namespace
@@ -60,17 +52,31 @@ std::strong_ordering UtilizationSum::compare_with_one() const {
   if (upper_ < kFull) return std::strong_ordering::less;
   if (lower_ == upper_) return std::strong_ordering::equal;
 
-  std::map<std::int64_t, cpp_int> wcet_by_period;  // tasks of one period are one fraction
-  for (const Share& share : shares_) wcet_by_period[share.period] += share.wcet;
-  std::vector<Fraction> terms;
-  terms.reserve(wcet_by_period.size());
+  // Long division, 64 binary digits at a time. After w steps 1 - U = (missing - r) / 2^(64 w), where r, the sum of the
+  // n remainders, is below n. The map makes tasks of one period one fraction.
+  std::map<std::int64_t, UnsignedWide> wcet_by_period;
+  for (const Share& share : shares_) wcet_by_period[share.period] += static_cast<UnsignedWide>(share.wcet);
+  Wide missing = 1;
+  std::vector<Remainder> remainders;
+  std::size_t bits = 64;
   for (const auto& [period, wcet] : wcet_by_period) {
-    const cpp_int divisor = gcd(wcet, cpp_int{period});
-    terms.push_back({wcet / divisor, period / divisor});
+    const auto divisor = static_cast<UnsignedWide>(period);
+    missing -= static_cast<Wide>(wcet / divisor);
+    if (wcet % divisor == 0) continue;
+    remainders.push_back({wcet % divisor, divisor});
+    bits += static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(period)));
   }
-  const Fraction sum = sum_of(std::move(terms));
-  const int order = sum.numerator.compare(sum.denominator);
-  return order <=> 0;
+  // Where U is not 1, it differs by at least 1 / L, L being the product of the n periods. So |missing - r| is larger
+  // than n once 2^(64 w) is above n L; what is undecided then is equal. `bits` holds n L, and rounding up.
+  const std::size_t steps = bits / 64 + 1;
+  for (std::size_t step = 0;; ++step) {
+    const auto left = static_cast<Wide>(remainders.size());
+    if (missing < 0 || (missing == 0 && left > 0)) return std::strong_ordering::greater;
+    if (missing == 0) return std::strong_ordering::equal;
+    if (missing >= left) return std::strong_ordering::less;
+    if (step == steps) return std::strong_ordering::equal;
+    missing = (missing << 64) - take_digits(remainders);
+  }
 }
 
 UnsignedWide UtilizationSum::slack() const { return upper_ < kFull ? kFull - upper_ : 0; }

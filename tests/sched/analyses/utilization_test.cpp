@@ -1,11 +1,15 @@
 #include "sched/analyses/utilization.hpp"
 
+#include <algorithm>
 #include <array>
+#include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "model/base/random.hpp"
 #include "tests/support/largest.hpp"
 #include "tests/support/task_timings.hpp"
 
@@ -61,6 +65,31 @@ TEST(Utilization, IsExactlyOneForATelescopeOfAThousandPeriods) {
   tasks.pop_back();
   tasks[500].period += Duration{1};
   EXPECT_EQ(against_one(tasks), std::strong_ordering::less);
+}
+
+// Periods up to 24 have the common multiple 5354228880, so 64-bit integers decide: sum of C * 5354228880 / T against
+// it. The last wcet of each set is the one nearest to 1, so that a large part of the sets is exactly 1.
+TEST(Utilization, AgreesWithACommonMultipleOfSmallPeriods) {
+  constexpr std::int64_t kCommon = 5354228880;
+  Random random{7};
+  std::array<int, 3> seen{};  // less, equal, greater
+  for (int round = 0; round < 20000; ++round) {
+    std::vector<TaskTiming> tasks;
+    std::int64_t sum = 0;
+    const auto add = [&](std::int64_t wcet, std::int64_t period) {
+      tasks.push_back(implicit(wcet, period));
+      sum += wcet * (kCommon / period);
+    };
+    for (std::int64_t left = random.between(1, 5); left > 0; --left) {
+      const std::int64_t period = random.between(1, 24);
+      add(random.between(0, static_cast<int>(period) / 3), period);
+    }
+    const std::int64_t period = random.between(1, 24);
+    add(std::max<std::int64_t>(0, kCommon - sum) / (kCommon / period) + random.between(0, 1), period);
+    ASSERT_EQ(against_one(tasks), sum <=> kCommon) << "round " << round;
+    ++seen[static_cast<std::size_t>(1 + (sum > kCommon) - (sum < kCommon))];
+  }
+  for (const int count : seen) EXPECT_GT(count, 500);
 }
 
 // C / T = 2^63 - 1 each: a thousand of them exceed 128 bits of 2^-64, and still are only "more than 1".
