@@ -8,8 +8,31 @@ export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
 exec </dev/null  # nothing in here may wait for an answer
 
 root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
-jobs=${JOBS:-$(nproc)}
 targets=(all)
+# What a build takes in all, in seconds of a processor of 2.5 GHz: the main job, and the rest of the tests.
+kBuildSeconds=560 kTestSeconds=1300
+# Sections of tools/packages with which tools/test --everything leaves nothing out.
+extra_sections=(shells viewer mpi camera bench simgrid)
+
+# Megabytes that programs may still take: what is free, or what this container has left.
+free_memory() {
+  local free limit
+  free=$(($(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo 2>/dev/null || true) / 1024))
+  if limit=$(cat /sys/fs/cgroup/memory.max 2>/dev/null) && [[ $limit != max ]]; then
+    limit=$(((limit - $(cat /sys/fs/cgroup/memory.current)) / 1048576))
+    if ((limit < free || !free)); then free=$limit; fi
+  fi
+  printf '%s\n' "$free"
+}
+
+# Sources are compiled as one, ten at a time: that takes half the time, and up to 1.6 GB a compiler; three at a time take
+# 0.8 GB. As many compilers work as there are cores and memory for them.
+megabytes=$(free_memory)
+((megabytes)) || megabytes=4000 # a bare root without /proc
+unity=(--unity=on --unity-size=10) each=1600
+if ((megabytes < each)); then unity=(--unity=on --unity-size=3) each=800; fi
+cores=$(nproc)
+jobs=${JOBS:-$((megabytes / each < cores ? (megabytes / each > 0 ? megabytes / each : 1) : cores))}
 # Options of the build under AddressSanitizer and UndefinedBehaviorSanitizer, in which the fuzzers of tests/fuzz run too.
 # Warnings are errors in other builds; with sanitizers in, GCC warns of what is not there. A report needs line numbers,
 # not more about each variable, and AddressSanitizer sees what comes of bad pointers: with either, compiling would take
@@ -17,7 +40,7 @@ targets=(all)
 # shellcheck disable=SC2034 # read by what sources this
 sanitized=(-Dcuda=disabled -Dfuzz=true -Doptimization=g -Dwerror=false -Dwarning_level=0
   "-Dcpp_args=-g1 -D_GLIBCXX_ASSERTIONS -DEIGEN_NO_DEBUG -fno-sanitize=null,alignment,vptr,object-size"
-  -Db_sanitize=address,undefined -Db_lundef=false --unity=on --unity-size=10)
+  -Db_sanitize=address,undefined -Db_lundef=false)
 
 say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
 
@@ -31,11 +54,12 @@ help_wanted() {
   esac
 }
 
-# packages_in SECTION...: the names that these sections of tools/packages list.
+# packages_in SECTION...: what these sections of tools/packages list, a line each; `a|b` where either will do.
 packages_in() {
   local line word section='' wanted=" $* "
   while IFS= read -r line || [[ -n $line ]]; do
-    read -r word _ <<<"${line%%#*}" || true
+    word=${line%%#*}
+    word=${word//[[:space:]]/}
     if [[ $word == '['*']' ]]; then
       section=${word:1:-1}
     elif [[ -n $word && $wanted == *" $section "* ]]; then
@@ -46,46 +70,72 @@ packages_in() {
 
 # missing_of PACKAGE...: those that are not installed. A command of the same name will do: npm comes with some nodejs.
 missing_of() {
-  local package installed
-  installed=$(dpkg-query -W -f='${Package} ${db:Status-Status}\n' "$@" 2>/dev/null || true)
+  local package installed names
+  read -ra names <<<"${*//|/ }"
+  installed=$(dpkg-query -W -f='${Package} ${db:Status-Status}\n' "${names[@]}" 2>/dev/null || true)
   for package in "$@"; do
-    grep -qxF -- "$package installed" <<<"$installed" || command -v -- "$package" >/dev/null || printf '%s\n' "$package"
+    grep -qxE -- "(${package//+/[+]}) installed" <<<"$installed" || command -v -- "$package" >/dev/null || printf '%s\n' "$package"
   done
+}
+
+# missing_in SECTION...: what is missing of these sections.
+missing_in() {
+  local listed
+  # Words in variables, not process substitution, which needs /proc: a bare root may have none.
+  read -ra listed <<<"$(packages_in "$@" | tr '\n' ' ')"
+  missing_of "${listed[@]}"
 }
 
 # install_packages SECTION...: installs what is missing of these sections; apt is called only when something is.
 # Returns 3 when something stays missing.
 install_packages() {
-  local listed missing
+  local missing chosen=() entry name costs
   if ! command -v dpkg-query >/dev/null; then
     say "this is neither Debian nor Ubuntu: going on, and trusting that what tools/packages lists is installed"
     return 0
   fi
-  # Words in variables, not process substitution, which needs /proc: a bare root may have none.
-  read -ra listed <<<"$(packages_in "$@" | tr '\n' ' ')"
-  read -ra missing <<<"$(missing_of "${listed[@]}" | tr '\n' ' ')"
+  read -ra missing <<<"$(missing_in "$@" | tr '\n' ' ')"
   ((${#missing[@]})) || return 0
-  local line="apt-get install --no-install-recommends ${missing[*]}"
   if (($(id -u) != 0)); then
     say "packages are missing, and only root can install them:"
-    printf '  %s\n' "$line" >&2
+    printf '  apt-get install --no-install-recommends %s\n' "${missing[*]%%|*}" >&2
     return 3
   fi
-  say "installing ${missing[*]}"
   local options=(-q -y -o DPkg::Lock::Timeout=600 -o Acquire::Retries=3)
   apt-get "${options[@]}" update >&2 || say "apt-get update failed; trying with the lists that are there"
-  if ! apt-get "${options[@]}" install --no-install-recommends "${missing[@]}" >&2; then
+  for entry in "${missing[@]}"; do # of those that will do, the first that this release has
+    for name in ${entry//|/ }; do
+      if apt-cache show "$name" >/dev/null 2>&1; then break; fi
+      name=''
+    done
+    chosen+=("${name:-${entry%%|*}}")
+  done
+  costs=$(apt-get --assume-no install --no-install-recommends "${chosen[@]}" 2>/dev/null |
+    sed -nE 's/^Need to get ([^/]*[kMG]B)[ /].*/\1 to fetch/p; s/^After this operation, (.*) of additional .*/\1 on disk/p' | paste -sd, -) || true
+  say "installing ${chosen[*]}${costs:+: ${costs//,/, }}"
+  if ! apt-get "${options[@]}" install --no-install-recommends "${chosen[@]}" >&2; then
     say "apt-get could not install what is missing:"
-    printf '  %s\n' "$line" >&2
+    printf '  apt-get install --no-install-recommends %s\n' "${chosen[*]}" >&2
     return 3
   fi
 }
 
-# build_in FOLDER [MESON OPTION...]: builds $targets in FOLDER. Configures it first where that is not done yet, or was
+# build_folder NAME: the path of a build folder; a name is one in the source tree. A sentence where nothing can be written.
+build_folder() {
+  local folder=$1
+  [[ $folder == /* ]] || folder=$root/$folder
+  if ! mkdir -p -- "$folder" 2>/dev/null || [[ ! -w $folder ]]; then
+    say "cannot write in $folder; --folder /another/place builds elsewhere"
+    return 2
+  fi
+  printf '%s\n' "$folder"
+}
+
+# build_in FOLDER [MESON OPTION...]: builds $targets in FOLDER, a path. Configures it first where that is not done yet, or was
 # done with other options than those given; starts it afresh where it belongs to a tree in another place, or to another
 # version of Meson, which cannot read it.
 build_in() {
-  local folder=$root/$1 configured_for='' owner options
+  local folder=$1 configured_for='' owner options
   shift
   owner="$root with Meson $(meson --version)"
   options=$(printf '%s\n' "$@")
@@ -95,11 +145,11 @@ build_in() {
   local note=$folder/.configured-by-tools
   if [[ -f $note ]]; then configured_for=$(<"$note"); fi
   if [[ -n $configured_for && ${configured_for%%$'\n'*} != "$owner" ]]; then
-    say "${folder##*/}/ was built in another place or by another Meson: starting it afresh"
+    say "$folder was built in another place or by another Meson: starting it afresh"
     rm -rf -- "$folder"
   fi
   if [[ ! -f $folder/build.ninja ]]; then
-    meson setup "$@" "$folder" "$root" >&2
+    meson setup "${unity[@]}" "$@" "$folder" "$root" >&2
     printf '%s\n' "$owner" "$options" >"$note"
   elif (($#)) && [[ $configured_for != "$owner"$'\n'"$options" ]]; then
     meson setup --reconfigure "$@" "$folder" "$root" >&2
