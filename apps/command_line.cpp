@@ -103,8 +103,15 @@ std::string unknown_option(const Deepest& at) {
 
 const char* const kCommonOptions = "Common options";
 
+/// Adds a flag that sets the variable where it is given. Where it is not, the variable stays: flags of other commands
+/// may have set it, and CLI11 2.3 and later writes 0 for a counted flag that is not given.
+CLI::Option* add_flag(CLI::App& app, const std::string& name, bool& to, const std::string& description) {
+  return app.add_flag_callback(
+      name, [&to] { to = true; }, description);
+}
+
 void add_terminal_options(CLI::App& app, TerminalOptions& options) {
-  app.add_flag("-q,--quiet", options.quiet, "no notes and no progress on standard error: errors and results alone")
+  add_flag(app, "-q,--quiet", options.quiet, "no notes and no progress on standard error: errors and results alone")
       ->group(kCommonOptions);
   app.add_option("--color", options.color, "auto (the default: on a terminal, unless NO_COLOR is set), always or never")
       ->check([](const std::string& text) {
@@ -113,7 +120,7 @@ void add_terminal_options(CLI::App& app, TerminalOptions& options) {
         return fmt::format("there is no '{}';{} give auto, always or never", text, internal::suggestion(text, words));
       })
       ->group(kCommonOptions);
-  app.add_flag("-v,--verbose", options.verbose, "logs on standard error: which files, which backend, how long")
+  add_flag(app, "-v,--verbose", options.verbose, "logs on standard error: which files, which backend, how long")
       ->group(kCommonOptions);
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
     add_terminal_options(*command, options);
@@ -241,7 +248,7 @@ Option CommandLine::add(const std::string& name, OptionValue value, const std::s
       [&](auto* to) {
         CLI::Option* option = nullptr;
         if constexpr (std::is_same_v<decltype(to), bool*>)
-          option = app_->add_flag(name, *to, description);
+          option = add_flag(*app_, name, *to, description);
         else
           option = app_->add_option(name, *to, description);
         return Option(option, value, &program_->values[option]);
@@ -273,7 +280,7 @@ CommandDescription CommandLine::describe(const CLI::App& app) const {
     described.default_text = option->get_default_str();
     described.group = option->get_group();
     described.takes_value = option->get_items_expected_max() > 0;
-    described.may_be_repeated = option->get_items_expected_max() > 1 || option->get_name() == "--verbose";
+    described.may_be_repeated = option->get_items_expected_max() > 1;
     described.required = option->get_required();
     if (const auto values = program_->values.find(option); values != program_->values.end()) {
       described.words = values->second.words;

@@ -57,9 +57,7 @@ struct Voice {
     colors = shows_colors(options.color, STDOUT_FILENO);
     error_colors = shows_colors(options.color, STDERR_FILENO);
     sink->set_color_mode(error_colors ? spdlog::color_mode::always : spdlog::color_mode::never);
-    logger.set_level(options.verbose > 0 ? spdlog::level::debug
-                     : options.quiet     ? spdlog::level::err
-                                         : spdlog::level::info);
+    logger.set_level(options.verbose ? spdlog::level::debug : options.quiet ? spdlog::level::err : spdlog::level::info);
     quiet = options.quiet;
     live = !quiet && isatty(STDERR_FILENO) != 0;
   }

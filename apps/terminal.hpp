@@ -12,7 +12,7 @@ namespace tutti::programs {
 /// How a program speaks to its user: --quiet, --color and -v, which every command has.
 struct TerminalOptions {
   bool quiet = false;
-  int verbose = 0;
+  bool verbose = false;
   std::string color = "auto";
 };
 

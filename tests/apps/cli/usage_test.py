@@ -80,12 +80,18 @@ class Usage(Programs):
         self.refuses(self.tutti("check", "/no/such/file", "-q"), "/no/such/file")
 
     def test_logs_stay_off_standard_output(self):
-        plain, logged = self.tutti("predict", EXAMPLE, "--json"), self.tutti("predict", EXAMPLE, "--json", "-v")
-        self.assertEqual((plain.stdout, plain.stderr), (logged.stdout, ""))
-        for line in logged.stderr.splitlines():
-            self.assertRegex(line, r"^log [0-9.]+ ms: ")
-        for word in (EXAMPLE, "planner completion_aligned", "exit code 0"):
-            self.assertIn(word, logged.stderr)
+        plain = self.tutti("predict", EXAMPLE, "--json")
+        self.assertEqual(plain.stderr, "")
+        # In each place of the line: every command has a flag of its own for the same setting.
+        for words in (["predict", EXAMPLE, "--json", "-v"], ["predict", "-v", EXAMPLE, "--json"], ["-v", "predict", EXAMPLE, "--json"],
+                      ["--verbose", "predict", EXAMPLE, "--json", "-vv"]):
+            with self.subTest(words=words):
+                logged = self.tutti(*words)
+                self.assertEqual(plain.stdout, logged.stdout)
+                for line in logged.stderr.splitlines():
+                    self.assertRegex(line, r"^log [0-9.]+ ms: ")
+                for word in (EXAMPLE, "planner completion_aligned", "exit code 0"):
+                    self.assertIn(word, logged.stderr)
 
     def test_colours_are_asked_for_or_for_a_terminal(self):
         def printed(*words, **variables):
