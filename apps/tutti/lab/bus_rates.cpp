@@ -8,6 +8,7 @@
 
 #include "apps/terminal.hpp"
 #include "apps/tutti/lab/measuring.hpp"
+#include "model/base/expects.hpp"
 #include "model/base/quantile.hpp"
 #include "model/planners/planner.hpp"
 #include "runtime/core/scratch_buffers.hpp"
@@ -94,12 +95,6 @@ Expected<double> measure_rate(Executor& executor, PreparedBatch& batch, const Bu
   return median(rates);
 }
 
-/// The set of a flow alone.
-std::size_t alone(const std::vector<BusSet>& sets, const BusFlow& flow) {
-  const auto found = std::ranges::find(sets, std::vector{flow}, &BusSet::flows);
-  return static_cast<std::size_t>(found - sets.begin());
-}
-
 }  // namespace
 
 std::vector<BusSet> bus_sets(const Topology& machine) {
@@ -142,14 +137,20 @@ Expected<std::vector<BusRates>> measure_bus(Executor& executor, const std::vecto
     rates[i / kBusWays].gbps[i % kBusWays] = *rate;
     progress.step();
   }
-  for (std::size_t set = 0; set < sets.size(); ++set) {
-    for (std::size_t way = 0; way < kBusWays; ++way) {
-      double sum = 0;
-      for (const BusFlow& flow : sets[set].flows) sum += rates[alone(sets, flow)].gbps[way];
-      rates[set].percent[way] = 100 * rates[set].gbps[way] / sum;
-    }
-  }
   return rates;
+}
+
+std::array<double, 3> percent_of_flows_alone(const std::vector<BusSet>& sets, const std::vector<BusRates>& rates,
+                                             std::size_t set) {
+  std::array<double, kBusWays> sums{}, percent{};
+  for (const BusFlow& flow : sets[set].flows) {
+    const auto alone = std::ranges::find(sets, std::vector{flow}, &BusSet::flows);
+    TUTTI_EXPECTS(alone != sets.end(), "each flow of the set is measured alone");
+    const BusRates& of_flow = rates[static_cast<std::size_t>(alone - sets.begin())];
+    for (std::size_t way = 0; way < kBusWays; ++way) sums[way] += of_flow.gbps[way];
+  }
+  for (std::size_t way = 0; way < kBusWays; ++way) percent[way] = 100 * rates[set].gbps[way] / sums[way];
+  return percent;
 }
 
 }  // namespace tutti::internal

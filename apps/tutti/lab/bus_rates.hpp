@@ -26,7 +26,6 @@ struct BusSet {
 /// Rates of a set: all its copies up together, all down together, both.
 struct BusRates {
   std::array<double, 3> gbps{};
-  std::array<double, 3> percent{};  ///< of the sum of those of its flows alone
 };
 
 struct BusOptions {
@@ -40,5 +39,11 @@ struct BusOptions {
 [[nodiscard]] Expected<std::vector<BusRates>> measure_bus(Executor& executor, const std::vector<BusSet>& sets,
                                                           const BusOptions& options,
                                                           const std::atomic<bool>& interrupted);
+
+/// Rates of a set in percent of the sum of those of its flows alone.
+/// @param rates  [sets]
+/// @pre   each flow of the set is alone in one of the sets
+[[nodiscard]] std::array<double, 3> percent_of_flows_alone(const std::vector<BusSet>& sets,
+                                                           const std::vector<BusRates>& rates, std::size_t set);
 
 }  // namespace tutti::internal

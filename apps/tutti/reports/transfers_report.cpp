@@ -139,7 +139,7 @@ std::string bus_text(const TransfersRecord& record) {
   for (std::size_t row = 0; row < record.bus.size(); ++row) {
     std::vector<std::string> cells{record.bus[row].memory, joined(record.bus_gpus[row])};
     for (const double rate : record.bus_rates[row].gbps) cells.push_back(fmt::format("{:.2f}", rate));
-    for (const double share : record.bus_rates[row].percent)
+    for (const double share : percent_of_flows_alone(record.bus, record.bus_rates, row))
       cells.push_back(record.bus[row].flows.size() > 1 ? fmt::format("{:.1f}", share) : "");
     table.add(std::move(cells));
   }
@@ -193,7 +193,8 @@ Json pairs_json(const TransfersRecord& record) {
 Json bus_json(const TransfersRecord& record) {
   Json rows = Json::array();
   for (std::size_t row = 0; row < record.bus.size(); ++row) {
-    const auto& [gbps, percent] = record.bus_rates[row];
+    const auto& gbps = record.bus_rates[row].gbps;
+    const auto percent = percent_of_flows_alone(record.bus, record.bus_rates, row);
     rows.push_back({{"memory", record.bus[row].memory},
                     {"gpus", record.bus_gpus[row]},
                     {"up_gbps", gbps[0]},
