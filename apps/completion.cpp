@@ -3,6 +3,7 @@
 #include <functional>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace tutti::programs {
 namespace {

@@ -232,6 +232,13 @@ class CheckSources(Tree):
                 self.write("model/b.cpp", use + "\n")
                 self.refuses("check-sources", "model/b.cpp:1: ", header)
 
+    def test_refuses_a_header_that_newer_versions_declare_it_in_no_more(self):
+        self.write("model/a.hpp", "#include <fmt/format.h>\n#include <fmt/ranges.h>\n")
+        self.write("model/b.cpp", '#include <fmt/format.h>\nauto b = fmt::join(list, " ");\n')
+        self.refuses("check-sources", "model/b.cpp:2: fmt::join", "fmt/ranges.h")
+        self.write("model/b.cpp", '#include <fmt/ranges.h>\nauto b = fmt::join(list, " ");\n')
+        self.accepts("check-sources")
+
     def test_a_forward_declaration_is_not_enough(self):
         self.write("model/b.cpp", "#include <utility>\nstd::array<int, 2> b;\n")
         self.refuses("check-sources", "model/b.cpp:2: std::array", "array")

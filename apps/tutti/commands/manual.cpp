@@ -4,6 +4,7 @@
 #include <memory>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "apps/tutti/commands/command.hpp"
 #include "model/base/suggestion.hpp"

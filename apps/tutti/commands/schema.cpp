@@ -3,6 +3,7 @@
 #include <memory>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "apps/tutti/commands/command.hpp"
 #include "apps/tutti/formats/output_schemas.hpp"

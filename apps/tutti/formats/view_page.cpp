@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "apps/tutti/formats/text_stream.hpp"
 #include "apps/tutti/formats/viewer_page.hpp"
