@@ -100,13 +100,13 @@ std::vector<peer::PeerFlow> flows_of(const Topology& machine, const Batch& batch
   std::map<std::pair<VertexId, bool>, Chain> chains;
   std::vector<peer::PeerFlow> flows;
   for (const CommandStream& stream : batch.streams()) {
-    const auto& [from, to, size, route, via] = *stream.transfer;
+    const Transfer& transfer = *stream.transfer;
     const auto position = static_cast<std::uint32_t>(flows.size());
     peer::PeerFlow flow;
-    for (const LinkId link : machine.route(from, to)) flow.links.push_back(offset + link.value);
-    flow.bytes = static_cast<double>(size.count);
-    const bool in = machine.vertex(to).kind == VertexKind::Gpu;
-    const auto [chain, is_new] = chains.try_emplace({in ? to : from, in}, Chain{position, 0});
+    for (const LinkId link : machine.route(transfer.from, transfer.to)) flow.links.push_back(offset + link.value);
+    flow.bytes = static_cast<double>(transfer.size.count);
+    const bool in = machine.vertex(transfer.to).kind == VertexKind::Gpu;
+    const auto [chain, is_new] = chains.try_emplace({in ? transfer.to : transfer.from, in}, Chain{position, 0});
     if (!is_new) flows[chain->second.last].after = position;
     chain->second.last = position;
     if (stream.kernel) chain->second.kernels += static_cast<double>(stream.kernel->time.count());
