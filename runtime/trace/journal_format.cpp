@@ -216,7 +216,7 @@ std::string FieldReader::text() {
   std::string text(reinterpret_cast<const char*>(rest_.data()), size);
   rest_ = rest_.subspan(size);
   std::ranges::replace_if(
-      text, [](char c) { return (c >= 0 && c < ' ') || c == 0x7f; }, '?');
+      text, [](unsigned char c) { return c < ' ' || c == 0x7f; }, '?');
   return text;
 }
 
