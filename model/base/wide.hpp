@@ -1,5 +1,7 @@
 #pragma once
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <numeric>
@@ -47,6 +49,24 @@ inline constexpr Wide kFar = Wide{1} << 120;
 /// The sum, at most `kFar`.
 /// @pre  both in [-kFar, kFar].
 [[nodiscard]] constexpr Wide capped_sum(Wide a, Wide b) { return a + b < kFar ? a + b : kFar; }
+
+/// A number times a factor, rounded up; what is above a whole number by at most 2^-20 becomes that number, since a
+/// factor written in decimals is a little off in binary. Exact otherwise, so that every processor has the same: a `long
+/// double` has 64 digits on some and 113 on others.
+/// @pre  number >= 0, factor >= 0. From a factor of 2^53 on, a product that is not 0 counts as `kFar`.
+[[nodiscard]] inline Wide ceil_product(std::int64_t number, double factor) {
+  constexpr int kDigits = std::numeric_limits<double>::digits, kTolerance = 20;
+  int exponent = 0;
+  const double fraction = std::frexp(factor, &exponent);
+  const auto digits = static_cast<std::uint64_t>(std::ldexp(fraction, kDigits));
+  const UnsignedWide product = static_cast<UnsignedWide>(number) * digits;  // below 2^(63 + 53)
+  const int places = kDigits - exponent;                                    // number x factor = product / 2^places
+  if (product > 0 && places <= 0) return kFar;
+  const UnsignedWide tolerance = places < kTolerance ? 0 : UnsignedWide{1} << std::min(places - kTolerance, 120);
+  if (product <= tolerance) return 0;
+  if (places > 126) return 1;  // it is below 2^-10
+  return static_cast<Wide>((product - tolerance - 1) >> places) + 1;
+}
 
 /// A whole number of ns as a Duration; nothing where 64 bits do not hold it.
 [[nodiscard]] constexpr std::optional<Duration> to_duration(Wide ns) {

@@ -1,20 +1,17 @@
 #include "sched/tasks/wcet.hpp"
 
-#include <cmath>
 #include <numeric>
 
 #include "model/base/expects.hpp"
+#include "model/base/wide.hpp"
 #include "model/batch/safe_bound.hpp"
 #include "sched/tasks/cut.hpp"
 
 namespace tutti::internal {
 
 Wcet batch_wcet(Duration length, const Margin& margin) {
-  const long double stretched =
-      static_cast<long double>(length.count()) * (1.0L + static_cast<long double>(margin.relative));
-  const long double whole = std::ceil(stretched - 1e-6L);
-  if (whole >= 0x1p63L) return Wcet(Duration::max());
-  return Wcet(add_saturating(Duration{static_cast<std::int64_t>(whole)}, margin.absolute));
+  const auto stretched = to_duration(length.count() + ceil_product(length.count(), margin.relative));
+  return Wcet(stretched ? add_saturating(*stretched, margin.absolute) : Duration::max());
 }
 
 bool runs_in_regions(const JobBound& bound, Preemption preemption) {

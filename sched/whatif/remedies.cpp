@@ -72,11 +72,9 @@ bool may_grow(TunableKind kind) {
 std::optional<std::int64_t> value_after(const Way& way, double change) {
   const TunableParameter& tunable = *way.tunable;
   if (way.direction < 0 && change >= 1) return std::nullopt;
-  const long double step = std::ceil(static_cast<long double>(tunable.value) * static_cast<long double>(change));
-  const long double value = static_cast<long double>(tunable.value) + way.direction * step;
-  if (value < static_cast<long double>(least_value(tunable.kind)) || value > 0x1p62L ||
-      value > static_cast<long double>(most_value(tunable.kind)))
-    return std::nullopt;
+  constexpr Wide kMost = Wide{1} << 62;
+  const Wide value = tunable.value + way.direction * ceil_product(tunable.value, change);
+  if (value < least_value(tunable.kind) || value > std::min<Wide>(kMost, most_value(tunable.kind))) return std::nullopt;
   return static_cast<std::int64_t>(value);
 }
 

@@ -38,6 +38,15 @@ TEST(BatchWcet, TakesDecimalMarginsAsTheyAreWritten) {
   EXPECT_EQ(bound(25'000'000, 0.1, 0), 27'500'000);
 }
 
+// 0.1 is 7205759403792794 / 2^56, so a tenth of 2^61 + 1 is 2^5 x 7205759403792794 + 0.1 = 230584300921369408.1, up to
+// ...409; with 2^61 + 1 = 2305843009213693953 that is 2536427310135063362. 64 digits of a `long double` would lose the
+// 0.1.
+TEST(BatchWcet, RoundsTheLongestTimesUpAsWell) {
+  EXPECT_EQ(bound((std::int64_t{1} << 61) + 1, 0.1, 0), 2'536'427'310'135'063'362);
+  EXPECT_EQ(bound(std::int64_t{1} << 61, 0x1p-62, 0), (std::int64_t{1} << 61) + 1);
+  EXPECT_EQ(bound(1, 1e-30, 0), 1);
+}
+
 // 2 x (2^63 - 1) is beyond 64 bits, and so is 2^63 - 1 + 1.
 TEST(BatchWcet, SaturatesAtTheLongestDuration) {
   EXPECT_EQ(bound(kLargest, 1, 0), kLargest);
