@@ -115,7 +115,8 @@ Finding check_idle_states(const HostQuestion& question) {
   if (question.priority > 0 && asked) return Finding::ok(value + "; a run with --priority keeps cores awake");
   return Finding::risk_if(deepest->wakes_us > kWakeLimitUs, std::move(value),
                           "a core that sleeps deeply wakes late; run with --priority and the right to write "
-                          "/dev/cpu_dma_latency, or boot with processor.max_cstate=1 intel_idle.max_cstate=1");
+                          "/dev/cpu_dma_latency, or boot with processor.max_cstate=1 intel_idle.max_cstate=1, on arm64 "
+                          "cpuidle.off=1");
 }
 
 Finding check_core_throttling(const HostQuestion& question) {

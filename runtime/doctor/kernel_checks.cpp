@@ -15,6 +15,32 @@ namespace {
 constexpr std::array<std::string_view, 4> kQuickClocks{"tsc", "kvm-clock", "hyperv_clocksource_tsc_page",
                                                        "arch_sys_counter"};
 
+bool has_word(std::string_view text, std::string_view word) {
+  const auto words = words_of(text);
+  return std::ranges::find(words, word) != words.end();
+}
+
+/// Words in the names that the firmware of virtual machines gives itself.
+constexpr std::array<std::string_view, 10> kVirtualFirmware{
+    "QEMU", "KVM", "VMware", "VirtualBox", "Xen", "EC2", "Compute Engine", "OpenStack", "Parallels", "Virtual Machine"};
+
+/// What runs the system, or "none"; empty where nothing says so. Processors of arm64 do not: there the firmware does.
+std::string hypervisor(const HostFiles& files) {
+  if (const auto kind = files.text("sys/hypervisor/type"); kind && !kind->empty()) return kind->substr(0, kLongestName);
+  const std::string processors = files.bytes("proc/cpuinfo").value_or("");
+  if (const auto flags = rest_of_line(processors, "flags"))
+    return has_word(*flags, "hypervisor") ? "a virtual machine" : "none";
+  std::string firmware = files.text("proc/device-tree/model").value_or("");
+  for (const char* const name : {"sys_vendor", "product_name"})
+    firmware += " " + files.text(fmt::format("sys/class/dmi/id/{}", name)).value_or("");
+  const bool is_virtual = files.has_folder("proc/device-tree/hypervisor") ||
+                          std::ranges::any_of(kVirtualFirmware, [&](std::string_view word) {
+                            return firmware.find(word) != firmware.npos;
+                          });
+  if (is_virtual) return "a virtual machine";
+  return words_of(firmware).empty() ? "" : "none";
+}
+
 /// The word of a parameter of the kernel's command line: "full" of "preempt=full"; empty where it is not there.
 std::string boot_word(const HostFiles& files, std::string_view parameter) {
   const std::string line = files.text("proc/cmdline").value_or("");
@@ -36,11 +62,6 @@ std::string word_in_parentheses(std::string_view text) {
 std::string dynamic_model(const HostFiles& files) {
   std::string chosen = word_in_parentheses(files.text("sys/kernel/debug/sched/preempt").value_or(""));
   return chosen.empty() ? boot_word(files, "preempt=") : chosen;
-}
-
-bool has_word(std::string_view text, std::string_view word) {
-  const auto words = words_of(text);
-  return std::ranges::find(words, word) != words.end();
 }
 
 /// Kinds of the IOMMU's groups with their count: those of the GPUs, where these are known, else all.
@@ -98,15 +119,13 @@ Finding check_clock_source(const HostQuestion& question) {
 }
 
 Finding check_hypervisor(const HostQuestion& question) {
-  const std::string processors = question.files.bytes("proc/cpuinfo").value_or("");
-  const auto flags = rest_of_line(processors, "flags");
-  const std::string kind = question.files.text("sys/hypervisor/type").value_or("").substr(0, kLongestName);
-  const bool is_virtual = !kind.empty() || (flags && has_word(*flags, "hypervisor"));
-  if (!is_virtual && !flags) return Finding::unread("no flags of the processors", "mount /proc; or ask who runs it");
-  if (!is_virtual) return Finding::ok("none");
+  const std::string kind = hypervisor(question.files);
+  if (kind.empty())
+    return Finding::unread("neither processors nor firmware say", "mount /proc and /sys; or ask who runs it");
+  if (kind == "none") return Finding::ok(kind);
   const auto stolen = stolen_share(question.processor_times, "cpu ");
   return Finding::risk(
-      fmt::format("{}, {} of its time taken by others", kind.empty() ? "a virtual machine" : kind,
+      fmt::format("{}, {} of its time taken by others", kind,
                   stolen ? fmt::format("{:.1f} %", 100 * *stolen) : "an unknown share"),
       "the hypervisor may take a core away at any instant; pin the virtual cores to real ones, or run on the hardware "
       "itself");
@@ -127,7 +146,7 @@ Finding check_iommu(const HostQuestion& question) {
   }
   return Finding::risk_if(translates, std::move(value),
                           "each copy looks its addresses up in tables, which takes longer when many are in use; boot "
-                          "with iommu=pt");
+                          "with iommu=pt, on arm64 iommu.passthrough=1");
 }
 
 Finding check_gpu_faults(const HostQuestion& question) {

@@ -72,10 +72,24 @@ TEST_F(KernelChecks, HostIsNotVirtual) {
   EXPECT_EQ(check_hypervisor(question).state, FindingState::Risk);
   question.processor_times = {};
   EXPECT_EQ(check_hypervisor(question).value, "a virtual machine, an unknown share of its time taken by others");
-  host_.write("proc/cpuinfo", "Features\t: fp asimd\n");  // a processor that does not say
-  EXPECT_EQ(found(check_hypervisor), "unread: no flags of the processors");
   host_.write("sys/hypervisor/type", "xen\n");
   EXPECT_EQ(found(check_hypervisor), "risk: xen, 0.0 % of its time taken by others");
+}
+
+// Processors of arm64 have no flag for it. Servers have a DMI, Jetsons a device tree.
+TEST_F(KernelChecks, FirmwareOfArmSaysWhetherTheHostIsVirtual) {
+  host_.write("proc/cpuinfo", "processor\t: 0\nFeatures\t: fp asimd\n");
+  EXPECT_EQ(found(check_hypervisor), "unread: neither processors nor firmware say");
+  host_.write("sys/class/dmi/id/sys_vendor", "NVIDIA\n");
+  host_.write("sys/class/dmi/id/product_name", "Grace Hopper x4 P4496\n");
+  EXPECT_EQ(found(check_hypervisor), "ok: none");
+  host_.write("sys/class/dmi/id/product_name", "KVM Virtual Machine\n");
+  EXPECT_EQ(found(check_hypervisor), "risk: a virtual machine, 0.0 % of its time taken by others");
+  host_.remove("sys/class/dmi");
+  host_.write("proc/device-tree/model", std::string("NVIDIA Jetson AGX Orin Developer Kit\0", 37));
+  EXPECT_EQ(found(check_hypervisor), "ok: none");
+  host_.write("proc/device-tree/hypervisor/compatible", "linux,kvm");
+  EXPECT_EQ(found(check_hypervisor), "risk: a virtual machine, 0.0 % of its time taken by others");
 }
 
 TEST_F(KernelChecks, IommuTranslatesNothing) {
