@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "model/base/joined.hpp"
 #include "model/base/units.hpp"
@@ -24,8 +25,11 @@ struct GdrMapping {
 
 namespace {
 
-/// Pages of a GPU, in which the kernel module maps; those of the host, in which DMA-BUFs are mapped.
-constexpr std::size_t kGpuPage = 64 << 10, kHostPage = 4 << 10;
+/// Pages of a GPU, in which the kernel module maps.
+constexpr std::size_t kGpuPage = 64 << 10;
+
+/// Pages of the host, in which DMA-BUFs are mapped: 4 KiB, and on some kernels of arm64 64 KiB.
+std::size_t host_page() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
 
 tl::unexpected<Error> refused(const char* call, std::size_t bytes, int code) {
   return machine_error(fmt::format(
@@ -77,7 +81,7 @@ Expected<std::unique_ptr<BarWindow>> BarWindow::map(std::shared_ptr<const GdrCop
                                                     std::size_t bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(device);
   Expected<std::unique_ptr<BarWindow>> first;
-  for (const std::size_t page : {kGpuPage, kHostPage}) {
+  for (const std::size_t page : {kGpuPage, host_page()}) {
     std::unique_ptr<BarWindow> made(new BarWindow(library));
     const std::uintptr_t from = begin / page * page, to = (begin + bytes + page - 1) / page * page;
     auto mapped = made->map_pages(from, to - from);
