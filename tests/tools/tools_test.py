@@ -121,7 +121,7 @@ class CheckPackages(Tree):
         self.write("tools/packages", text)
 
     def test_accepts_what_the_packages_provide(self):
-        self.packages("[build]\ng++  # compiler\nlibfmt-dev\n[bench]\nlibbenchmark-dev\n[optional]\nlibsimgrid-dev\n")
+        self.packages("[build]\ng++  # compiler\nlibfmt-dev\n[bench]\nlibbenchmark-dev\n[simgrid]\nlibsimgrid-dev\n")
         self.write("model/base/a.cpp", "#include <vector>\n#include <fmt/format.h>\n#include <sys/mman.h>\n")
         self.write("tests/bench/a.cpp", "#include <benchmark/benchmark.h>\n")
         self.write("tests/support/a.cpp", "#include <simgrid/s4u.hpp>\n")
@@ -138,7 +138,7 @@ class CheckPackages(Tree):
         self.refuses("check-packages", "model/base/a.cpp:1: ", "libfmt-dev")
 
     def test_refuses_a_package_that_a_build_does_not_install(self):
-        self.packages("[build]\ng++\n[bench]\nlibbenchmark-dev\n[optional]\nlibsimgrid-dev\n")
+        self.packages("[build]\ng++\n[bench]\nlibbenchmark-dev\n[simgrid]\nlibsimgrid-dev\n")
         self.write("tests/model/a.cpp", "#include <benchmark/benchmark.h>\n")
         self.refuses("check-packages", "tests/model/a.cpp:1: ")
         self.write("model/base/a.cpp", "#include <simgrid/s4u.hpp>\n")
@@ -157,6 +157,15 @@ class CheckPackages(Tree):
         self.packages("[build]\ng++\nlibfmt-dev\n")
         self.write("model/base/a.cpp", "#include <vector>\n")
         self.refuses("check-packages", "tools/packages", "libfmt-dev")
+
+    def test_refuses_a_program_that_a_bare_machine_has_not(self):
+        self.packages("[build]\npython3\n[package]\ncmake\n")
+        self.write("meson.build", "find_program('python3')\nfind_program('scdoc', required: false)\nfind_program('x_test.py')\n")
+        self.accepts("check-packages")
+        for line in ("x = import('cmake')", "find_program('cmake')", "find_program('doxygen')"):
+            with self.subTest(line):
+                self.write("runtime/meson.build", f"# a\n{line}\n")
+                self.refuses("check-packages", "runtime/meson.build:2: ", "is missing")
 
     @unittest.skipUnless(shutil.which("dpkg-query") and pathlib.Path("/usr/include/fmt").exists(), "no libfmt-dev")
     def test_refuses_a_header_that_the_installed_package_has_not(self):
@@ -286,10 +295,14 @@ class SetUp(Tree):
     def setUp(self):
         super().setUp()
         shutil.copytree(TOOLS, self.root / "tools", ignore=shutil.ignore_patterns("__pycache__"))
-        self.write("tools/packages", "[build]\none  # comment\ntwo\n\n[bench]\nthree\n[optional]\nfour\n")
+        self.write("tools/packages", "[build]\none  # comment\ntwo | deux  # either\n\n[bench]\nthree\n[simgrid]\nfour\n[shells]\nno-such-shell\n")
         self.stand_in("dpkg-query", 'for p in $INSTALLED; do echo "$p installed"; done')
         self.stand_in("id", "echo $WHO")
-        self.stand_in("apt-get", 'echo "apt-get[$DEBIAN_FRONTEND] $*" >>"$LOG"; exit ${APT_STATUS:-0}')
+        self.stand_in("apt-cache", 'for name in $HAS; do [ "$name" = "$2" ] && exit 0; done; exit 100')
+        self.stand_in("apt-get", """
+            [ "$1" = --assume-no ] && printf 'Need to get 12.3 MB/45 MB of archives.\\nAfter this operation, 67 MB of additional disk space will be used.\\n' && exit 1
+            echo "apt-get[$DEBIAN_FRONTEND] $*" >>"$LOG"; exit ${APT_STATUS:-0}
+            """)
         self.stand_in("meson", """
             echo "meson $*" >>"$LOG"
             if [ "$1" = setup ]; then while [ $# -gt 2 ]; do shift; done; mkdir -p "$1"; touch "$1/build.ninja"; fi
@@ -301,11 +314,11 @@ class SetUp(Tree):
     def stand_in(self, name, script):
         self.write(f"stand-ins/{name}", "#!/bin/sh\n" + textwrap.dedent(script) + "\n", executable=True)
 
-    def run_tool(self, tool, *arguments, installed="one two three four", who="0", apt=0):
+    def run_tool(self, tool, *arguments, installed="one two three four", who="0", apt=0, has="one two"):
         log = self.root / "log"
         log.write_text("")
         environment = {"PATH": f"{self.root / 'stand-ins'}:{os.environ['PATH']}", "LOG": str(log),
-                       "INSTALLED": installed, "WHO": who, "APT_STATUS": str(apt)}
+                       "INSTALLED": installed, "WHO": who, "APT_STATUS": str(apt), "HAS": has}
         run = subprocess.run([self.root / "tools" / tool, *arguments],
                              capture_output=True, text=True, cwd="/", env=environment)
         return run, log.read_text()
@@ -325,7 +338,31 @@ class SetUp(Tree):
         run, log = self.run_tool("start", installed="one")
         self.assertRegex(log, r"^apt-get\[noninteractive\] .*-y.* update\n"
                               r"apt-get\[noninteractive\] .*-y.* install --no-install-recommends two\n")
+        self.assertIn("installing two: 12.3 MB to fetch, 67 MB on disk\n", run.stderr)
         self.assertIn("the report", run.stdout)
+
+    def test_takes_of_two_names_the_one_that_the_release_has(self):
+        self.assertNotIn("apt-get", self.run_tool("start", installed="one deux")[1])
+        self.assertIn("recommends deux\n", self.run_tool("start", installed="one", has="deux")[1])
+        self.assertIn("recommends two\n", self.run_tool("start", installed="one", has="")[1], "apt-get says that there is none")
+
+    def test_names_what_it_leaves_out_and_installs_it_when_asked(self):
+        run, log = self.run_tool("test")
+        self.assertIn("left out: tests that need no-such-shell; tools/test --everything installs them\n", run.stderr)
+        self.assertNotIn("apt-get", log)
+        self.assertIn("recommends no-such-shell\n", self.run_tool("test", "--everything", has="no-such-shell")[1])
+
+    def test_builds_in_a_folder_anywhere(self):
+        elsewhere = pathlib.Path(self.above.name) / "else where"
+        self.assertIn(f" {elsewhere} ", self.run_tool("test", "--folder", elsewhere)[1])
+        self.assertIn(f" {self.root}/inside ", self.run_tool("test", "--folder", "inside")[1])
+
+    def test_says_where_it_cannot_write(self):
+        (self.root / "a file").write_text("")
+        for tool in ("start", "test"):
+            run, log = self.run_tool(tool, "--folder", "a file/below")
+            self.assertEqual((run.returncode, log), (2, ""))
+            self.assertRegex(run.stderr, r"^\w+: cannot write in .*a file/below; --folder /another/place builds elsewhere\n$")
 
     def test_without_root_names_the_packages_and_stops(self):
         run, log = self.run_tool("test", installed="", who="1000")
@@ -356,7 +393,7 @@ class SetUp(Tree):
     def test_configures_once_and_anew_for_other_options_or_another_place(self):
         self.assertIn("meson setup", self.run_tool("test")[1])
         self.assertNotIn("meson setup", self.run_tool("test")[1])
-        self.assertIn("meson setup --reconfigure -Dcuda=disabled", self.run_tool("test", "-Dcuda=disabled")[1])
+        self.assertIn("meson setup --reconfigure -Dtests=enabled -Dcuda=disabled", self.run_tool("test", "-Dcuda=disabled")[1])
         self.assertNotIn("meson setup", self.run_tool("test", "-Dcuda=disabled")[1])
         self.assertNotIn("meson setup", self.run_tool("start")[1])
         self.root = self.root.rename(self.root.with_name("moved"))
@@ -378,7 +415,7 @@ class SetUp(Tree):
         cases = f"echo '<testsuites>{cases}</testsuites>' >unit.xml" if cases else ""
         self.stand_in("meson", f"""
             if [ "$1" = introspect ]; then
-                echo '[{{"name": "unit", "protocol": "gtest"}}, {{"name": "program", "protocol": "exitcode"}}]'
+                echo '[{{"name": "unit", "protocol": "gtest"}}, {{"name": "program", "protocol": "exitcode"}}, {{"name": "tap", "protocol": "tap"}}]'
             fi
             if [ "$1" = test ]; then
                 cd "{self.root}/build"
@@ -399,6 +436,12 @@ class SetUp(Tree):
     def test_counts_cases_not_programs(self):
         log = '{"name": "tutti / unit", "result": "OK"}\n{"name": "tutti:slow / program", "result": "OK"}'
         self.assertEqual(self.counted(log, self.PASSED * 5), ("6 passed, 0 failed", 0))
+        newer = '{"name": "tutti:unit", "result": "OK"}\n{"name": "slow+gpu - tutti:program", "result": "OK"}'
+        self.assertEqual(self.counted(newer, self.PASSED * 5), ("6 passed, 0 failed", 0))
+
+    def test_counts_a_program_that_skips_all(self):
+        log = '{"name": "unit", "result": "OK"}\n{"name": "tap", "result": "SKIP", "stdout": "1..0 # SKIP no node"}'
+        self.assertEqual(self.counted(log, self.PASSED), ("1 passed, 0 failed, 1 skipped", 0))
 
     def test_counts_a_skip_as_no_pass(self):
         log = '{"name": "unit", "result": "OK"}\n{"name": "program", "result": "SKIP"}'
