@@ -10,8 +10,10 @@ exec </dev/null  # nothing in here may wait for an answer
 root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
 targets=(all)
 # What a build takes in all, in seconds of a processor of 2.5 GHz: the main job, and the rest of the tests.
-kBuildSeconds=560 kTestSeconds=1300
+# shellcheck disable=SC2034 # read by what sources this
+build_seconds=560 test_seconds=1300
 # Sections of tools/packages with which tools/test --everything leaves nothing out.
+# shellcheck disable=SC2034 # read by what sources this
 extra_sections=(shells viewer mpi camera bench simgrid)
 
 # Megabytes that programs may still take: what is free, or what this container has left.
