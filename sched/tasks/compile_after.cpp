@@ -35,7 +35,7 @@ std::vector<std::size_t> from_first_to_last(const std::vector<std::optional<std:
     else
       order.push_back(i);
   for (std::size_t at = 0; at < order.size(); ++at)
-    order.insert(order.end(), followers[order[at]].begin(), followers[order[at]].end());
+    for (const std::size_t follower : followers[order[at]]) order.push_back(follower);
   return order;
 }
 
