@@ -110,8 +110,8 @@ class Fit {
   void add_links() {
     for (const auto& [link, streams] : route_links_) {
       const double seen = most_seen([&s = streams](PortId port) { return s.contains(port) ? 1 : 0; });
-      add_unknown(link_name(link), seen, [link = link](Draft& draft, double value) {
-        set_bandwidth(draft.spec.links[link.index()].bandwidth, value);
+      add_unknown(link_name(link), seen, [id = link](Draft& draft, double value) {
+        set_bandwidth(draft.spec.links[id.index()].bandwidth, value);
       });
     }
   }

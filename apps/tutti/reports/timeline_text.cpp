@@ -66,8 +66,8 @@ std::string legend(std::span<const Stretches> rows) {
   std::vector<std::string> entries;
   for (const auto& [mark, word] :
        {std::pair(kCopy, "copy"), {kKernel, "kernel"}, {kHostStep, "host step"}, {kIdle, "idle"}}) {
-    const auto has = [&, mark = mark](const Stretches& row) {
-      return std::ranges::count(row, mark, &Stretch::mark) > 0;
+    const auto has = [&, drawn = mark](const Stretches& row) {
+      return std::ranges::count(row, drawn, &Stretch::mark) > 0;
     };
     if (mark == kIdle || std::ranges::any_of(rows, has))
       entries.push_back(fmt::format("{} {}", in_its_color(mark, std::string(1, mark)), word));
