@@ -176,10 +176,13 @@ std::string PageableCopies::report() {
   const std::lock_guard lock(mutex_);
   std::string line = "{\"pid\": " + std::to_string(getpid());
   const auto add = [&](const std::string& name, const CopyCounts& counts) {
+    // Whole numbers alone: the program may have set a locale that writes 0,5.
+    constexpr long long kPerSecond = 1'000'000'000;
+    const long long ns = counts.time.count();
     char text[160];
-    std::snprintf(text, sizeof text, ", \"%s\": {\"calls\": %llu, \"bytes\": %llu, \"seconds\": %.9f}", name.c_str(),
-                  static_cast<unsigned long long>(counts.calls), static_cast<unsigned long long>(counts.bytes),
-                  std::chrono::duration<double>(counts.time).count());
+    std::snprintf(text, sizeof text, ", \"%s\": {\"calls\": %llu, \"bytes\": %llu, \"seconds\": %lld.%09lld}",
+                  name.c_str(), static_cast<unsigned long long>(counts.calls),
+                  static_cast<unsigned long long>(counts.bytes), ns / kPerSecond, ns % kPerSecond);
     line += text;
   };
   for (const CopyDirection direction : kCopyDirections) {
