@@ -39,8 +39,8 @@ int main(int argc, char** argv) {
   };
   image.on_finished = [&](const tutti::Job& job) {  // reads the destination of batch 1, stream 0
     const std::byte expected = job.index % 2 == 0 ? std::byte{255} : std::byte{0};
-    wrong +=
-        static_cast<std::size_t>(job.destination(1, 0).size() - std::ranges::count(job.destination(1, 0), expected));
+    const auto right = static_cast<std::size_t>(std::ranges::count(job.destination(1, 0), expected));
+    wrong += job.destination(1, 0).size() - right;
   };
 
   tutti::RunOptions options;

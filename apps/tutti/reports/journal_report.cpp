@@ -256,7 +256,7 @@ std::string chains_text(const std::vector<JournalReport::ChainRow>& chains) {
 std::string jobs_text(const std::deque<JournalReport::Job>& jobs) {
   programs::Table table({"task", "job", "verdict", "release ms", "start ms", "finish ms", "deadline ms", "late us",
                          "cause", "caused by"});
-  for (const std::size_t column : {2, 8, 9}) table.align_left(column);
+  for (const std::size_t column : {2U, 8U, 9U}) table.align_left(column);
   for (const auto& [task, caused_by, recorded] : jobs) {
     const JobEntry& job = recorded.entry;
     table.add({task, fmt::to_string(job.index), std::string(to_string(job.verdict)), ms(job.arrival), ms(job.start),

@@ -184,7 +184,7 @@ std::string changes_text(const TaskSet& set, const RunRecord& record) {
   if (record.changes.empty()) return "";
   const auto name = [&](std::optional<TaskId> task) { return task ? set.tasks[task->index()].name : "-"; };
   programs::Table table({"asked at ms", "answered ms", "remove", "add", "answer"});
-  for (const std::size_t column : {2, 3, 4}) table.align_left(column);
+  for (const std::size_t column : {2U, 3U, 4U}) table.align_left(column);
   for (const auto& [change, answered, answer] : record.changes)
     table.add({ms(change.at), ms(answered), name(change.leaves), name(change.comes),
                answer.reason.empty() ? "granted" : "refused: " + answer.reason});

@@ -84,11 +84,11 @@ TEST(Document, SaysWhatIsWrong) {
 }
 
 /// A value nested in `depth` containers; the document's own map is one more.
-std::string flow_nest(int depth) { return with_x(std::string(depth, '[') + std::string(depth, ']')); }
+std::string flow_nest(std::size_t depth) { return with_x(std::string(depth, '[') + std::string(depth, ']')); }
 
-std::string block_nest(int depth) {
+std::string block_nest(std::size_t depth) {
   std::string text = "version: 1\nx:\n";
-  for (int i = 0; i < depth; ++i) text += std::string(2 * i + 1, ' ') + (i % 2 == 0 ? "-\n" : "k:\n");
+  for (std::size_t i = 0; i < depth; ++i) text += std::string(2 * i + 1, ' ') + (i % 2 == 0 ? "-\n" : "k:\n");
   return text;
 }
 

@@ -120,7 +120,6 @@ TEST(WaitFit, RepetitionsCountByTheirMedian) {
 }
 
 TEST(WaitFit, ATimeThatRisesAlongAToothIsOneToo) {
-  Random random(2);
   std::vector<WaitSample> samples;
   for (int step = 0; step <= 200; ++step)
     samples.push_back({Duration{step * 250}, 1, Duration{5'000 + (step * 250) % 8'000 / 2}});

@@ -326,7 +326,7 @@ void expect_kept_levels_right(const Topology& machine, const Copies& copies, int
 
 TEST(ManyRows, KeptLevelsAreThoseFromScratchBetweenSockets) {
   test::Random random(11);
-  for (const std::size_t gpus : {4, 8, 16, 32})
+  for (const std::size_t gpus : {4U, 8U, 16U, 32U})
     for (int round = 0; round < 4; ++round) {
       const Topology machine = test::make_tree(test::Tree::Sockets, gpus);
       expect_kept_levels_right(machine, random_copies(machine, 6 * gpus, random), test::rounds(300), random);
