@@ -31,6 +31,15 @@ constexpr std::size_t kGpuPage = 64 << 10;
 /// Pages of the host, in which DMA-BUFs are mapped: 4 KiB, and on some kernels of arm64 64 KiB.
 std::size_t host_page() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
 
+/// The stores leave the core's write-combining buffers.
+void push_out_stores() {
+#if defined(__aarch64__)
+  asm volatile("dsb sy" ::: "memory");  // what is below orders stores for other processors, not for devices
+#else
+  __sync_synchronize();
+#endif
+}
+
 tl::unexpected<Error> refused(const char* call, std::size_t bytes, int code) {
   return machine_error(fmt::format(
       "{} of {} failed: {} ({}); see with 'nvidia-smi -q -d MEMORY' whether the GPU's BAR1 has so much free", call,
@@ -115,8 +124,8 @@ BarWindow::~BarWindow() {
 
 bool BarWindow::write(std::byte* device, const std::byte* from, std::size_t bytes) const {
   if (library_->store_(handle_, on_host(device), from, bytes) != 0) return false;
-  __sync_synchronize();  // the stores leave the core's write-combining buffers
-  std::byte last{};      // a load comes back behind the stores that are on the bus
+  push_out_stores();
+  std::byte last{};  // a load comes back behind the stores that are on the bus
   return read(&last, device + bytes - 1, 1);
 }
 

@@ -30,6 +30,7 @@ cudaError_t Doorbell::expect() {
 std::uint64_t Doorbell::ring(Signal<TimerValue> target, TimerValue value) {
   StartOrder& next = order(rung_);
   next.target = target.on_gpu();
+  HostSignal<TimerValue>(&next.seen).set(0);  // nothing orders the kernel's store before the end of the run
   HostSignal<TimerValue>(&next.value).set(value);
   return rung_++;
 }
