@@ -1,5 +1,6 @@
 #include "runtime/comm/fabric.hpp"
 
+#include <atomic>
 #include <cstring>
 #include <new>
 
@@ -98,6 +99,14 @@ void Fabric::give_up(int rank, std::string_view why) const {
     Word nobody = 0;
     std::atomic_ref(board(other).aborted).compare_exchange_strong(nobody, static_cast<Word>(rank + 1));
   }
+}
+
+void Fabric::set_board_word(int rank, Word index, Word value) const {
+  RankBoard& board = this->board(rank);
+  std::atomic_ref(board.words[index]).exchange(value, std::memory_order_seq_cst);
+  // A rank that gave up in between has let go all that wait for the word, and must not be held again.
+  if (std::atomic_ref(board.aborted).load(std::memory_order_seq_cst) != 0)
+    set_word(board.words[index], value + kFarAhead);
 }
 
 std::vector<LifeSign*> Fabric::life_signs() const {

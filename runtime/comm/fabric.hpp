@@ -143,6 +143,9 @@ class Fabric {
   [[nodiscard]] std::optional<std::pair<int, std::string>> gave_up(int rank) const;
   /// A rank gives up for all, unless one has already.
   void give_up(int rank, std::string_view why) const;
+  /// Sets a word of a rank's board for whatever carries messages. A word of a rank that gives up meanwhile holds
+  /// nobody.
+  void set_board_word(int rank, Word index, Word value) const;
   /// [ranks]
   [[nodiscard]] std::vector<LifeSign*> life_signs() const;
   /// Of a NIC that opens memory of GPUs of the ranks. It has left when it has closed that.

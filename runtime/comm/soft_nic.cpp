@@ -149,14 +149,6 @@ Step SoftNic::arrive(Connection& connection, Duration now) {
   return end(connection, Outcome::Ok), Step{true};
 }
 
-void SoftNic::set_board_word(int rank, Word index, Word value) const {
-  RankBoard& board = fabric_.board(rank);
-  std::atomic_ref(board.words[index]).exchange(value, std::memory_order_seq_cst);
-  // A rank that gave up in between has let go all that wait for the word, and must not be held again.
-  if (std::atomic_ref(board.aborted).load(std::memory_order_seq_cst) != 0)
-    set_word(board.words[index], value + kFarAhead);
-}
-
 void SoftNic::end(Connection& connection, Outcome outcome) {
   const Flight& flight = connection.flights.front();
   const std::uint64_t bytes = outcome == Outcome::Ok ? flight.bytes : 0;
@@ -164,7 +156,7 @@ void SoftNic::end(Connection& connection, Outcome outcome) {
     complete(fabric_.endpoint(connection.to, connection.from, connection.lane).receive, connection.received++, outcome,
              bytes);
   if (flight.entry.kind == WorkKind::Put && outcome == Outcome::Ok && flight.entry.word < kBoardWords)
-    set_board_word(connection.to, flight.entry.word, flight.entry.value);
+    fabric_.set_board_word(connection.to, flight.entry.word, flight.entry.value);
   complete(fabric_.endpoint(connection.from, connection.to, connection.lane).send, connection.ended++, outcome, bytes);
   (outcome == Outcome::Ok ? counts_.delivered : counts_.failed) += 1;
   counts_.bytes += bytes;

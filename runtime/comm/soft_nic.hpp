@@ -70,7 +70,6 @@ class SoftNic final : public Actor {
   /// Ends the first flight, or says when it may end.
   [[nodiscard]] Step arrive(Connection& connection, Duration now);
   void end(Connection& connection, Outcome outcome);
-  void set_board_word(int rank, Word index, Word value) const;
   /// Null: there is no such piece, or the mover does not reach it, and the rank has given up.
   [[nodiscard]] std::byte* memory_of(int rank, Word region, std::uint64_t offset, std::uint64_t bytes);
   [[nodiscard]] bool is_registered(int rank, Word region) const;

@@ -242,14 +242,13 @@ bool MpiProxy::end_puts(Lane& lane) {
   bool progress = false;
   for (; !lane.puts.empty() && has_arrived(lane.puts.front()); progress = true) {
     const Flight& flight = lane.puts.front();
-    RankBoard& board = fabric_.board(rank_);
     // The peer has forgotten the put, so a failure is this rank's to report.
     if (flight.outcome != Outcome::Ok)
       fabric_.give_up(rank_, fmt::format("a put of rank {} to rank {}, {} bytes from {} on in buffer {}, failed: {}",
                                          lane.peer, rank_, flight.header.bytes, flight.header.offset,
                                          flight.header.region, words_for(flight.outcome)));
-    else if (flight.header.word < kBoardWords && !has_given_up())
-      set_word(board.words[flight.header.word], flight.header.value);
+    else if (flight.header.word < kBoardWords)
+      fabric_.set_board_word(rank_, flight.header.word, flight.header.value);
     lane.puts.pop_front();
   }
   return progress;

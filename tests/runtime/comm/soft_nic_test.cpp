@@ -205,6 +205,17 @@ TEST_F(SoftNicTest, ARankThatGivesUpEndsAllThatIsUnderWay) {
   EXPECT_EQ(end_of_next(Outcome::Aborted), ns(50));
 }
 
+// A word that arrives behind the end of its rank must not hold again what waits for a later value.
+TEST(Fabric, AWordOfARankThatGaveUpHoldsNobody) {
+  const FabricMemory memory(2, 1);
+  const Fabric fabric = memory.fabric();
+  fabric.set_board_word(1, 3, 7);
+  EXPECT_EQ(fabric.board(1).words[3], 7U);
+  fabric.give_up(1, "the line stands");
+  fabric.set_board_word(1, 3, 8);
+  EXPECT_TRUE(reached(fabric.board(1).words[3], 1000));
+}
+
 TEST(Fabric, OpensWhatWasBegunAndNothingElse) {
   const FabricMemory memory(3, 2);
   const auto opened = Fabric::open(memory.fabric().memory());
