@@ -209,6 +209,11 @@ Option& Option::words(std::vector<std::string> all) {
   return *this;
 }
 
+Option& Option::replaced_by(std::function<std::string(const std::string&)> meaning) {
+  option_->transform(std::move(meaning));
+  return *this;
+}
+
 Option& Option::file(std::function<std::string(const std::string&)> fault) {
   option_->type_name("FILE");
   values_->is_file = true;

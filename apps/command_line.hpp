@@ -43,6 +43,8 @@ class Option {
   Option& describe(const std::string& text);
   /// The values that shells complete and the manual lists; the command checks them.
   Option& words(std::vector<std::string> all);
+  /// A text is replaced by what it stands for, before it is checked.
+  Option& replaced_by(std::function<std::string(const std::string&)> meaning);
   /// The value names a file, or several.
   /// @param fault  what is wrong with the file of this name, before the command runs; empty where nothing is, or where
   ///               its reader says it better

@@ -6,6 +6,7 @@
 #include <tutti/tutti.hpp>
 
 #include "apps/backend_words.hpp"
+#include "apps/configs_folder.hpp"
 #include "apps/exit_code.hpp"
 #include "apps/interrupt.hpp"
 #include "apps/main_program.hpp"
@@ -27,6 +28,7 @@ namespace {
 using tutti::Expected;
 using tutti::programs::check_writable;
 using tutti::programs::CommandLine;
+using tutti::programs::file_of_name;
 using tutti::programs::write_file;
 using enum tutti::programs::ExitCode;
 
@@ -57,7 +59,9 @@ struct Options {
   std::string map;
   bool json = false;
 
-  [[nodiscard]] std::string tasks() const { return chosen_tasks.value_or(camera ? camera_tasks : usual_tasks); }
+  [[nodiscard]] std::string tasks() const {
+    return file_of_name(chosen_tasks.value_or(camera ? camera_tasks : usual_tasks));
+  }
 };
 
 Expected<ImageSet> make_images(const Options& options) {
@@ -374,7 +378,8 @@ int run_program(int argc, char** argv) {
   program.add("--jobs", &options.jobs, "images to inspect; the pictures are taken in turn")
       .between(1, most_jobs)
       .shows_default("200, or each picture once");
-  program.add("--machine", &options.machine, "machine file to use in place of the one that the task set names");
+  program.add("--machine", &options.machine, "machine file to use in place of the one that the task set names")
+      .replaced_by(file_of_name);
   add_picture_options(program, options);
   add_generating_options(program, options);
   add_output_options(program, options);

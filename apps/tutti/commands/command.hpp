@@ -41,6 +41,7 @@ void add_view(programs::CommandLine& program);
 void add_completion(programs::CommandLine& program);
 void add_manual(programs::CommandLine& program);
 void add_schema(programs::CommandLine& program);
+void add_configs(programs::CommandLine& program);
 
 /// The options that subcommands reading a file share.
 struct FileOptions {

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "apps/configs_folder.hpp"
 #include "runtime/trace/journal_reader.hpp"
 
 namespace tutti::internal {
@@ -103,7 +104,9 @@ std::string wrong_kind(const std::string& path, const std::vector<FileKind>& wan
 }
 
 programs::Option reads(programs::Option option, std::vector<FileKind> kinds) {
-  return option.file([kinds = std::move(kinds)](const std::string& path) { return wrong_kind(path, kinds); });
+  return option.replaced_by(programs::file_of_name).file([kinds = std::move(kinds)](const std::string& path) {
+    return wrong_kind(path, kinds);
+  });
 }
 
 }  // namespace tutti::internal

@@ -54,6 +54,7 @@ OUTPUTS = {
     "check-jobs": [["check", "--jobs", "{}/jobs.csv"]],
     "compare-batch": [["compare", EXAMPLE], ["compare", "configs/batches/pageable.yaml"]],
     "compare-tasks": [["compare", WAFER], ["compare", REFUSED], ["compare", CHAIN], ["compare", TWO_LINES], ["compare", OFFSETS]],
+    "configs": [["configs"]],
     "doctor": [["doctor", "--backend", "sim"], ["doctor", "--backend", "sim", "--self-test", "20ms"], ["doctor", "--backend", "sim", "--machine", H200X4]],
     "predict": [["predict", f"configs/batches/{name}.yaml"] for name in ("inspection-example", "pageable", "nehalem-h2d", "sandy-bridge-d2h")],
     "profile": [],
