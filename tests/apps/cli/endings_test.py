@@ -6,7 +6,6 @@ import pathlib
 import resource
 import shutil
 import signal
-import subprocess
 import sys
 import time
 
@@ -74,10 +73,8 @@ class Signals(Programs):
             with self.subTest(first=first, second=second):
                 process = self.start("tutti/tutti", *self.real_time(wcet="250 s", period="300 s"))
                 process.send_signal(first)
-                for _ in range(30):
+                while process.poll() is None:
                     time.sleep(1)
-                    if process.poll() is not None:
-                        break
                     process.send_signal(second)
                 self.assertEqual(process.poll(), -second)
 

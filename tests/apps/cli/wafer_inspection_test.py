@@ -5,9 +5,7 @@ import json
 import os
 import signal
 import struct
-import subprocess
 import sys
-import time
 import unittest
 
 from programs import H200X4, ROOT, Programs, main
@@ -103,11 +101,9 @@ class Wafer(Programs):
         self.refuses(self.wafer("--machine", "/no/such"))
 
     def test_an_interrupt_drains_and_reports(self):
-        process = subprocess.Popen([str(self.built / "wafer_inspection/wafer_inspection"), "--size", "256", "--count", "1", "--jobs", "1000000"],
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
-        time.sleep(2)
+        process = self.start("wafer_inspection/wafer_inspection", "--size", 256, "--count", 1, "--jobs", 1_000_000)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate()
         self.assertEqual(process.returncode, 130, err)
         self.assertIn("interrupted; the report covers what had run", err)
         self.assertLess(int(out.split("\n")[-2].split()[0]), 1_000_000)

@@ -64,7 +64,7 @@ tutti::RunRecord run_with_frames(std::uint64_t jobs, const TaskSet& set, const t
   return record;
 }
 
-/// A simulated machine on the real clock gives up where its host stands for 10 ms.
+/// A simulated machine on the real clock gives up where its host stands for some ms: then the run is done again.
 bool host_was_too_slow(const tutti::RunRecord& record) {
   return record.fatal && record.fatal->message.starts_with("the host is too slow");
 }
@@ -79,14 +79,13 @@ TEST(FrameQueue, KeepsNoFrameThatNoRunTakes) {
   EXPECT_FALSE(frames.take(0, [](std::span<const std::byte>) { FAIL(); }));
 }
 
-// Three frames release jobs 0, 1 and 2, whose program takes none. The double of each is early by a period.
-TEST(FrameQueue, GivesEachJobItsFrameOnce) {
+void give_each_job_its_frame_once() {
   const std::array pixels{std::byte{10}, std::byte{11}, std::byte{12}};
   const tutti::Trigger trigger;
   FrameQueue frames(trigger, kPeriod, 0ms);
   const auto record = run_with_frames(3, slow_camera_set(), {}, trigger, frames,
                                       [&](std::uint64_t n) { return std::span(pixels).subspan(n, 1); });
-  if (host_was_too_slow(record)) GTEST_SKIP() << "skipped: the host is too slow for the real clock";
+  if (host_was_too_slow(record)) return give_each_job_its_frame_once();
   EXPECT_EQ(record.jobs.size(), 3U);
   EXPECT_EQ(record.summaries[0].triggers.dropped, 0U);
   EXPECT_EQ(frames.released(), 3U);
@@ -104,8 +103,10 @@ TEST(FrameQueue, GivesEachJobItsFrameOnce) {
   EXPECT_EQ(taken, (std::vector{std::byte{12}, std::byte{10}}));
 }
 
-// Three wafers in turn with 12 defects each: job n inspects frame n, and finds what a run finds in those pictures.
-TEST(FrameQueue, FeedsTheInspection) {
+// Three frames release jobs 0, 1 and 2, whose program takes none. The double of each is early by a period.
+TEST(FrameQueue, GivesEachJobItsFrameOnce) { give_each_job_its_frame_once(); }
+
+void feed_the_inspection() {
   const ImageSet wafers = generate_images({.width = 256, .height = 256, .seed = 11}, 3).value();
   const ImageSet first = set_of({"the first frame", wafers.first(), {}}, {}).value();
   EXPECT_EQ(first.grid, wafers.grid);
@@ -118,7 +119,7 @@ TEST(FrameQueue, FeedsTheInspection) {
   const auto record = run_with_frames(5, set, program.callbacks(), trigger, frames, [&](std::uint64_t n) {
     return std::as_bytes(wafers.pictures[n % 3].image.bytes());
   });
-  if (host_was_too_slow(record)) GTEST_SKIP() << "skipped: the host is too slow for the real clock";
+  if (host_was_too_slow(record)) return feed_the_inspection();
   auto known = InspectionProgram::make(set, wafers, threshold_for(wafers)).value();
   tutti::Kernels kernels;
   ASSERT_TRUE(kernels.add(std::string(kInspectionKernel), compare_on_host, compare_on_gpu).has_value());
@@ -130,6 +131,9 @@ TEST(FrameQueue, FeedsTheInspection) {
     EXPECT_EQ(program.results()[n].defects, known.results()[n % 3].defects) << n;
   }
 }
+
+// Three wafers in turn with 12 defects each: job n inspects frame n, and finds what a run finds in those pictures.
+TEST(FrameQueue, FeedsTheInspection) { feed_the_inspection(); }
 
 }  // namespace
 }  // namespace wafer

