@@ -27,6 +27,7 @@ ONE_GPU = (TESTS / "apps/cli/one_gpu.yaml").read_text(encoding="utf-8")
 
 class Programs(unittest.TestCase):
     built = pathlib.Path()
+    under = ()  # the words of a program that starts the others
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="tutti cli ")
@@ -39,7 +40,7 @@ class Programs(unittest.TestCase):
         return str(path)
 
     def run_program(self, program, *words, **options):
-        command = [str(self.built / program), *map(str, words)]
+        command = [*self.under, str(self.built / program), *map(str, words)]
         options = {"cwd": ROOT, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
         return subprocess.run(command, text=True, timeout=120, check=False, **options)
 

@@ -13,8 +13,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-#if WAFER_HAS_CAMERA
-
 TEST(Camera, ThatIsNotThereIsTroubleOfTheHost) {
   const auto camera = open_camera("Nobody-Has-This-1");
   ASSERT_FALSE(camera.has_value());
@@ -51,19 +49,6 @@ TEST(Camera, DeliversToAQueueThatNoRunHas) {
   EXPECT_FALSE((*camera)->is_lost());
   EXPECT_TRUE((*camera)->first_frame(50ms).has_value());
 }
-
-#else
-
-TEST(Camera, IsNotInABuildWithoutAravis) {
-  const auto camera = open_camera("");
-  ASSERT_FALSE(camera.has_value());
-  EXPECT_EQ(camera.error().code, tutti::ErrorCode::InvalidInput);
-  EXPECT_NE(camera.error().message.find("install libaravis-dev"), std::string::npos);
-}
-
-TEST(Camera, GivesAFrame) { GTEST_SKIP() << "skipped: this build has no Aravis"; }
-
-#endif
 
 }  // namespace
 }  // namespace wafer
