@@ -241,6 +241,8 @@ int main(int argc, char** argv) {
       runs = std::atol(argv[i + 1]);
     } else if (option == "--seed" && has_value) {
       seed = std::strtoull(argv[i + 1], nullptr, 10);
+    } else if (option.starts_with("--benchmark_")) {
+      --i;  // one word, of other benchmarks
     } else {
       fmt::print("usage: bound_attack [--runs N] [--seed S]\n");
       return option == "--help" || option == "-h" ? 0 : 2;
