@@ -41,7 +41,7 @@ jobs=${JOBS:-$((megabytes / each < cores ? (megabytes / each > 0 ? megabytes / e
 # twice as long. Ten sources are compiled as one. A `char` has no sign in it, as on arm64: comparisons that are always true
 # there are errors, and the tests see what else depends on the sign.
 # shellcheck disable=SC2034 # read by what sources this
-sanitized=(-Dcuda=disabled -Dfuzz=true -Doptimization=g -Dwerror=false -Dwarning_level=0
+sanitized=(-Dcuda=disabled -Dfuzz=true -Dmpi=disabled -Dcamera=disabled -Dmanual=disabled -Doptimization=g -Dwarning_level=0
   "-Dcpp_args=-g1 -funsigned-char -Werror=type-limits -D_GLIBCXX_ASSERTIONS -DEIGEN_NO_DEBUG -fno-sanitize=null,alignment,vptr,object-size"
   -Db_sanitize=address,undefined -Db_lundef=false)
 
