@@ -58,6 +58,8 @@ struct FieldNode {
 /// is left out.
 /// @param root  node of the spec whose fields the faults name
 [[nodiscard]] Error at_places(Error error, const Node& root);
+/// As above for notes, each by itself.
+[[nodiscard]] std::vector<Error> at_places(std::vector<Error> notes, const Node& root);
 /// The faults of an error by line and column.
 [[nodiscard]] Error sorted_by_place(Error error);
 

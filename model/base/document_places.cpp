@@ -52,6 +52,11 @@ Error at_places(Error error, const Node& root) {
   return sorted_by_place(std::move(error));
 }
 
+std::vector<Error> at_places(std::vector<Error> notes, const Node& root) {
+  for (Error& note : notes) note = at_places(std::move(note), root);
+  return notes;
+}
+
 Error sorted_by_place(Error error) {
   if (error.more.empty()) return error;
   std::vector<Error> faults = std::exchange(error.more, {});

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <fstream>
 #include <istream>
 #include <map>
 #include <optional>
@@ -12,6 +11,8 @@
 #include <yaml-cpp/yaml.h>
 
 #include "model/base/document.hpp"
+#include "model/base/document_mistakes.hpp"
+#include "model/base/input_file.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -132,6 +133,8 @@ class TreeBuilder final : public YAML::EventHandler {
 
   static void add_key(Open& map, const Node& key) {
     if (key.kind != Node::Kind::Scalar) fail(key.place, "a key must be a plain word; write 'word: value'");
+    if (key.text.size() > 1 && key.text.front() == '-')
+      fail(key.place, fmt::format("a blank is missing behind the '-'; write '- {:.80}: ...'", key.text.substr(1)));
     if (!map.keys.insert(key.text).second) {
       const auto first = std::find_if(map.node.keys.begin(), map.node.keys.end(),
                                       [&](const auto& known) { return known.first == key.text; });
@@ -168,6 +171,8 @@ void refuse_deep_brackets(std::string_view text, const std::string& name) {
 
 /// Where the text stops being text: a YAML file holds no control characters.
 void refuse_binary(std::string_view text, const std::string& name) {
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
+    fail({name, 1, 1}, "this text is UTF-16; save it as UTF-8");
   Place place{name, 1, 0};
   for (const char c : text) {
     ++place.column;
@@ -182,9 +187,14 @@ void refuse_binary(std::string_view text, const std::string& name) {
   }
 }
 
+void refuse_mistake(const std::optional<TextMistake>& mistake, const std::string& name) {
+  if (mistake) fail({name, mistake->line, mistake->column}, "this is no YAML: " + mistake->sentence);
+}
+
 Node parse_tree(std::string_view text, const std::string& name) {
   refuse_binary(text, name);
   refuse_deep_brackets(text, name);
+  refuse_mistake(unclosed_quote(text), name);
   TreeBuilder builder(name);
   try {
     std::istringstream stream{std::string(text)};
@@ -198,6 +208,7 @@ Node parse_tree(std::string_view text, const std::string& name) {
     }
     return root;
   } catch (const YAML::Exception& error) {
+    refuse_mistake(find_mistake(text, error.mark.line + 1, error.mark.column + 1), name);
     fail({name, error.mark.line + 1, error.mark.column + 1}, fmt::format("this is no YAML: {:.200}", error.msg));
   }
 }
@@ -205,6 +216,7 @@ Node parse_tree(std::string_view text, const std::string& name) {
 Node checked_tree(std::string_view text, const std::string& name) {
   if (text.size() > kMaxFileBytes) fail({name, 0, 0}, "the file is above 4 MiB; no file of this project needs that");
   Node root = parse_tree(text, name);
+  if (root.kind == Node::Kind::Null) fail({name, 1, 1}, "there is nothing in this file; begin it with 'version: 1'");
   if (root.kind != Node::Kind::Map) {
     fail({name, 1, 1}, "the top level must be a map that starts with 'version: 1'");
   }
@@ -224,14 +236,9 @@ Expected<Node> parse_document(std::string_view text, const std::string& name) {
 }
 
 Expected<Node> read_document(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text(kMaxFileBytes + 1, '\0');
-  if (file) file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (!file.is_open() || file.bad() || (file.gcount() == 0 && !file.eof())) {
-    return invalid_input("the file cannot be read; give the path of a YAML file", {path, 0, 0});
-  }
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  return parse_document(text, path);
+  return read_bytes_of(path, "a YAML file", kMaxFileBytes).and_then([&](const std::string& text) {
+    return parse_document(text, path);
+  });
 }
 
 }  // namespace tutti::internal

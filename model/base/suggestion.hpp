@@ -1,5 +1,6 @@
 #pragma once
 #include <algorithm>
+#include <cctype>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -27,17 +28,28 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+/// A word without what people mix up in names: case, and '-' for '_'.
+inline std::string without_case(std::string_view word) {
+  std::string folded(word);
+  for (char& c : folded) c = c == '-' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return folded;
+}
+
 /// The word nearest to a misspelled one; nothing where none is near.
 [[nodiscard]] inline std::optional<std::string_view> nearest_word(std::string_view word,
                                                                   std::span<const std::string_view> known) {
   constexpr std::size_t kShort = 3;  // 'no' is not 'on': shorter words begin alike
   if (word.empty() || word.size() > 64) return std::nullopt;
-  const auto distance = [&](std::string_view other) { return edit_distance(word, other); };
-  const auto nearest = std::min_element(
-      known.begin(), known.end(), [&](std::string_view a, std::string_view b) { return distance(a) < distance(b); });
-  if (nearest == known.end() || (word.size() < kShort && !nearest->starts_with(word.front()))) return std::nullopt;
-  if (distance(*nearest) > std::max<std::size_t>(1, word.size() / 3)) return std::nullopt;
-  return *nearest;
+  const std::string folded = without_case(word);
+  std::optional<std::string_view> nearest;
+  std::size_t least = std::max<std::size_t>(1, word.size() / 3) + 1;  // further away is another word
+  for (const std::string_view other : known) {
+    const std::size_t distance = edit_distance(folded, without_case(other));
+    if (distance < least) least = distance, nearest = other;
+  }
+  if (nearest && least > 0 && word.size() < kShort && std::tolower(nearest->front()) != folded.front())
+    return std::nullopt;
+  return nearest;
 }
 
 /// " did you mean 'x'?" for the nearest of the words, if one is near; otherwise empty.

@@ -1,11 +1,13 @@
 #include "model/base/document.hpp"
 
 #include <array>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 
 #include <gtest/gtest.h>
 
+#include "model/base/input_file.hpp"
 #include "model/base/suggestion.hpp"
 
 namespace tutti::internal {
@@ -48,8 +50,8 @@ TEST(Document, SaysWhatIsWrong) {
     std::string text, error;
   };
   const std::array cases{
-      Case{"", "f.yaml:1:1: the top level must be a map that starts with 'version: 1'"},
-      Case{"# only words\n", "f.yaml:1:1: the top level must be a map that starts with 'version: 1'"},
+      Case{"", "f.yaml:1:1: there is nothing in this file; begin it with 'version: 1'"},
+      Case{"# only words\n", "f.yaml:1:1: there is nothing in this file; begin it with 'version: 1'"},
       Case{"hello", "f.yaml:1:1: the top level must be a map that starts with 'version: 1'"},
       Case{"- version: 1\n", "f.yaml:1:1: the top level must be a map that starts with 'version: 1'"},
       Case{"a: 1\n", "f.yaml:1:1: 'version' is missing; write 'version: 1' at the top"},
@@ -61,7 +63,7 @@ TEST(Document, SaysWhatIsWrong) {
       Case{with_x("{[a]: 1}"), "f.yaml:2:5: a key must be a plain word; write 'word: value'"},
       Case{with_x("{? : 1}"), "f.yaml:2:7: a key must be a plain word; write 'word: value'"},
       Case{"version: 1\n---\nversion: 1\n", "f.yaml:3:1: a second document starts here; write one document a file"},
-      Case{with_x("[1, 2"), "f.yaml:3:1: this is no YAML: end of sequence flow not found"},
+      Case{with_x("[1, 2"), "f.yaml:2:4: this is no YAML: this '[' is not closed; add ']'"},
       Case{with_x("&a {b: *a}"),
            "f.yaml:2:11: this alias stands for the node that it is part of; an alias to an ancestor has no end"},
       Case{with_x("&a [[[*a]]]"),
@@ -168,17 +170,82 @@ TEST(Document, NonsenseOfEverySortIsAnswered) {
 TEST(Document, FilesThatCannotBeReadAreRefused) {
   const auto missing = read_document("no/such/file.yaml");
   ASSERT_FALSE(missing);
-  EXPECT_EQ(missing.error().text(), "no/such/file.yaml: the file cannot be read; give the path of a YAML file");
+  EXPECT_EQ(missing.error().text(), "no/such/file.yaml: there is no folder 'no' in " +
+                                        std::filesystem::current_path().string() + "; name a YAML file that is there");
   const auto folder = read_document(testing::TempDir());
   ASSERT_FALSE(folder);
-  EXPECT_EQ(folder.error().text(), testing::TempDir() + ": the file cannot be read; give the path of a YAML file");
+  EXPECT_EQ(folder.error().text(), testing::TempDir() + ": this is a folder; name a YAML file in it");
+}
+
+TEST(Document, AMissingFileHasANeighbour) {
+  const auto folder = std::filesystem::path(testing::TempDir()) / "tutti_neighbours";
+  std::filesystem::create_directories(folder / "tasks");
+  std::ofstream(folder / "tasks" / "wafer.yaml") << "version: 1\n";
+  const auto error = [&](const std::string& path) { return read_document(path).error().message; };
+  const std::string there = folder.string();
+  EXPECT_EQ(error(there + "/tasks/waver.yaml"),
+            "there is no such file in " + there + "/tasks; did you mean '" + there + "/tasks/wafer.yaml'?");
+  EXPECT_EQ(error(there + "/tasks/wafer"),
+            "there is no such file in " + there + "/tasks; did you mean '" + there + "/tasks/wafer.yaml'?");
+  EXPECT_EQ(error(there + "/taks/wafer.yaml"),
+            "there is no folder 'taks' in " + there + "; did you mean '" + there + "/tasks/wafer.yaml'?");
+  EXPECT_EQ(error(there + "/tasks/wafer.yaml/x"),
+            "'" + there + "/tasks/wafer.yaml' is no folder; name a YAML file that is there");
+  EXPECT_EQ(error(there + "/tasks/other"),
+            "there is no such file in " + there + "/tasks; name a YAML file that is there");
+  EXPECT_EQ(error(""), "the name of the file is empty; name a YAML file that is there");
+  const std::array<std::string, 1> also{there + "/tasks"};
+  EXPECT_EQ(unreadable(there + "/waver.yaml", "a task set", ENOENT, also).message,
+            "there is no such file in " + there + ", nor in " + there + "/tasks; did you mean 'wafer.yaml'?");
+  EXPECT_EQ(unreadable("x", "a task set", EACCES).message,
+            "this may not be read (Permission denied); allow it, or name a task set that may be");
+  std::filesystem::remove_all(folder);
+}
+
+// The parser complains at the next line, or at the end; a person looks where the mistake is.
+TEST(Document, MistakesAreFoundWhereTheyAre) {
+  struct Case {
+    std::string text, start;
+  };
+  const std::string head = "version: 1\nmachine: m.yaml\ntasks:\n";
+  const std::array cases{
+      Case{head + "\t- {name: a}\n", "4:1: this is no YAML: a tab indents this line"},
+      Case{head + "  - name: a\n\tperiod: 1 ms\n", "5:1: this is no YAML: a tab indents this line"},
+      Case{"version: 1\nmachine m.yaml\npolicy: edf\n", "2:8: this is no YAML: a ':' is missing behind 'machine'"},
+      Case{head + "  - name: a\n    period 25 ms\n    wcet: 1 ms\n",
+           "5:11: this is no YAML: a ':' is missing behind 'period'; write 'period: 25 ms'"},
+      Case{"version: 1\nmachine:m.yaml\npolicy: edf\n", "2:8: this is no YAML: a blank is missing behind the ':'"},
+      Case{head + "  - name: a\n    job: [{host: 1 ms}\n    period: 2 ms\n  - name: b\n",
+           "5:10: this is no YAML: this '['"},
+      Case{head + "  - {name: a, period: 1 ms\n  - {name: b}\npolicy: edf\n", "4:5: this is no YAML: this '{'"},
+      Case{head + "  - {name: a, #period: 1 ms}\n  - {name: b}\n", "4:5: this is no YAML: this '{'"},
+      Case{head + "  - {name: a, job: [{host: 1 ms}}\n", "4:20: this is no YAML: this '['"},
+      Case{head + "  - {name: a}}\n", "4:14: this is no YAML: this '}' closes nothing"},
+      Case{"version: 1\nmachine: \"m.yaml\npolicy: edf\n", "2:10: this is no YAML: this quote is not closed"},
+      Case{"version: 1\nmachine: 'm.yaml\npolicy: edf\n", "2:10: this is no YAML: this quote is not closed"},
+      Case{"version: 1\nmachine: \"m.yaml\npolicy: \"edf\"\n", "2:10: this is no YAML: this quote is not closed"},
+      Case{"version: 1\nmachine: \"m\"x\npolicy: edf\n", "2:13: this is no YAML: text stands behind the closing quote"},
+      Case{"version: 1\nmachine: m.yaml\n  policy: edf\n", "3:3: this is no YAML: this line is indented more"},
+      Case{head + "  - name: a\n   period: 1 ms\n", "5:4: this is no YAML: this line begins in column 4"},
+      Case{head + "  - name: a\n  name: b\n", "5:3: this is no YAML: a key stands among list entries"},
+      Case{"version: 1\nmachine: m.yaml\n- tasks\n", "3:1: this is no YAML: a list entry stands among keys"},
+      Case{"version: 1\nmachine: C: m.yaml\n", "2:11: this is no YAML: a value with ': ' in it needs quotes"},
+      Case{"version: 1\nmachine: @m\n", "2:10: this is no YAML: no value begins with '@'"},
+      Case{head + "  - {name: a period: 1 ms}\n", "4:20: this is no YAML: between brackets a ','"},
+      Case{head + "  -{name: a}\n", "4:3: a blank is missing behind the '-'"},
+      Case{"\xff\xfev\0", "1:1: this text is UTF-16; save it as UTF-8"},
+  };
+  for (const Case& c : cases) EXPECT_EQ(error_of(c.text).substr(0, c.start.size() + 7), "f.yaml:" + c.start) << c.text;
+  EXPECT_EQ(error_of(with_x("it's\ny: [a'b, c]")), "fine");
+  EXPECT_EQ(error_of(with_x("|-\n  'tis")), "fine");
+  EXPECT_EQ(error_of("version: 1\r\nx: 1\r\n"), "fine");
 }
 
 TEST(Document, AFileIsReadAsItsTextIs) {
   const std::string path = testing::TempDir() + "tutti_document_test.yaml";
   std::ofstream(path) << "";
   EXPECT_EQ(read_document(path).error().text(),
-            path + ":1:1: the top level must be a map that starts with 'version: 1'");
+            path + ":1:1: there is nothing in this file; begin it with 'version: 1'");
   std::ofstream(path) << "version: 1\n" << std::string(5U << 20, '[');
   EXPECT_EQ(read_document(path).error().text(), path + ": the file is above 4 MiB; no file of this project needs that");
   std::filesystem::remove(path);
@@ -226,6 +293,10 @@ TEST(Readers, GuessesOnlyWhatIsNear) {
   constexpr std::array<std::string_view, 3> known{"bandwidth", "kernel", "on"};
   EXPECT_EQ(suggestion("bandwith", known), " did you mean 'bandwidth'?");
   EXPECT_EQ(suggestion("kernal", known), " did you mean 'kernel'?");
+  constexpr std::array<std::string_view, 3> names{"edf", "gpu1", "skip_next"};
+  EXPECT_EQ(suggestion("EDF", names), " did you mean 'edf'?");
+  EXPECT_EQ(suggestion("GPU1", names), " did you mean 'gpu1'?");
+  EXPECT_EQ(suggestion("Skip-Next", names), " did you mean 'skip_next'?");
   EXPECT_EQ(suggestion("no", known), "");
   EXPECT_EQ(suggestion("colour", known), "");
   EXPECT_EQ(suggestion(std::string(100, 'x'), known), "");

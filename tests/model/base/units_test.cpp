@@ -112,12 +112,14 @@ TEST(Units, SaysWhatIsWrongWithASize) {
       Case{"-1 MB", "'-1 MB' is negative; only zero and above is possible here"},
       Case{"+1 MB", "'+1 MB' is not a number; write it like 64 MiB"},
       Case{"64", "'64' has no unit; write it like 64 MiB (units: B kB MB GB KiB MiB GiB)"},
-      Case{"64 mb", "'64 mb' has the unknown unit 'mb'; the units here are B kB MB GB KiB MiB GiB"},
-      Case{"64 TB", "'64 TB' has the unknown unit 'TB'; the units here are B kB MB GB KiB MiB GiB"},
-      Case{"64 ms", "'64 ms' has the unknown unit 'ms'; the units here are B kB MB GB KiB MiB GiB"},
-      Case{"1e3 B", "'1e3 B' has the unknown unit 'e3 B'; the units here are B kB MB GB KiB MiB GiB"},
+      Case{"64 mb",
+           "'64 mb' has the unknown unit 'mb'; did you mean '64 MB'? the units here are B kB MB GB KiB MiB GiB"},
+      Case{"64 TB",
+           "'64 TB' has the unknown unit 'TB'; did you mean '64000 GB'? the units here are B kB MB GB KiB MiB GiB"},
+      Case{"64 ms", "'64 ms' is a time; write a size like 64 MiB"},
+      Case{"1e3 B", "'1e3 B' has an exponent; write it out, like 64 MiB"},
       Case{"1.2.3 B", "'1.2.3 B' has the unknown unit '.3 B'; the units here are B kB MB GB KiB MiB GiB"},
-      Case{"1,5 MB", "'1,5 MB' has the unknown unit ',5 MB'; the units here are B kB MB GB KiB MiB GiB"},
+      Case{"1,5 MB", "'1,5 MB' has a comma; write decimals with a point, like 1.5"},
       Case{"0x10 B", "'0x10 B' has the unknown unit 'x10 B'; the units here are B kB MB GB KiB MiB GiB"},
       Case{"nan B", "'nan B' is not a number; write it like 64 MiB"},
   };
@@ -148,8 +150,30 @@ TEST(Units, RefusesZeroAndAbsurdRates) {
   EXPECT_EQ(error_of(parse_rate("1000001 GB/s")),
             "'1000001 GB/s' is absurd; a rate lies between 0.001 MB/s and 1000000 GB/s");
   EXPECT_EQ(error_of(parse_rate("8")), "'8' has no unit; write it like 12.3 GB/s (units: MB/s GB/s GiB/s)");
-  EXPECT_EQ(error_of(parse_rate("8 Gb/s")), "'8 Gb/s' has the unknown unit 'Gb/s'; the units here are MB/s GB/s GiB/s");
+  EXPECT_EQ(error_of(parse_rate("8 Gb/s")),
+            "'8 Gb/s' has the unknown unit 'Gb/s'; did you mean '1 GB/s'? the units here are MB/s GB/s GiB/s");
   EXPECT_EQ(error_of(parse_rate("-8 GB/s")), "'-8 GB/s' is negative; only zero and above is possible here");
+}
+
+// 8 bits are a byte: 100 Gbit/s are 12.5 GB/s. 40 Hz are 25 ms; 30 Hz are no whole number of ns. 1 MiB is 1.048576 MB.
+TEST(Units, ConvertsUnitsOfNeighbours) {
+  struct Case {
+    std::string_view text, start;
+  };
+  for (const Case& c : {Case{"64 KB", "did you mean '64 kB'?"}, Case{"8 Mbit", "did you mean '1000 kB'?"},
+                        Case{"3 M", "did you mean '3 MB'?"}, Case{"1.5\xc2\xa0MB", "did you mean '1.5 MB'?"},
+                        Case{"40%", "'40%' is a share; write what it is of, like '40% of image'"}})
+    EXPECT_NE(error_of(parse_bytes(c.text)).find(c.start), std::string::npos) << error_of(parse_bytes(c.text));
+  for (const Case& c : {Case{"5 MS", "did you mean '5 ms'?"}, Case{"5 sec", "did you mean '5 s'?"},
+                        Case{"5 \xc2\xb5s", "did you mean '5 us'?"}, Case{"5 \xce\xbcs", "did you mean '5 us'?"},
+                        Case{"5 min", "did you mean '300 s'?"}, Case{"40 Hz", "did you mean '25 ms'?"},
+                        Case{"30 Hz", "'30 Hz' is a frequency; write the time of one period"}})
+    EXPECT_NE(error_of(parse_duration(c.text)).find(c.start), std::string::npos) << error_of(parse_duration(c.text));
+  for (const Case& c : {Case{"100 Gbit/s", "did you mean '12.5 GB/s'?"}, Case{"25 Gbps", "did you mean '3.125 GB/s'?"},
+                        Case{"500 MBps", "did you mean '500 MB/s'?"}, Case{"12 gb/s", "did you mean '12 GB/s'?"},
+                        Case{"900 kB/s", "did you mean '0.9 MB/s'?"}, Case{"1 MiB/s", "did you mean '1.048576 MB/s'?"},
+                        Case{"8 GT/s", "16 lanes move at most 16 GB/s, less what their protocol takes"}})
+    EXPECT_NE(error_of(parse_rate(c.text)).find(c.start), std::string::npos) << error_of(parse_rate(c.text));
 }
 
 // 12.5 % of 8 B = 1 B; a third of a per cent of 1000 B = 3.33.. B, which needs 4.

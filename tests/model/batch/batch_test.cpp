@@ -254,7 +254,7 @@ TEST(BatchFile, AnotherMachineMayTakeThePlaceOfItsOwn) {
   ASSERT_TRUE(file) << file.error().text();
   EXPECT_EQ(file->machine().name(), "sandy-bridge-k10");
   const auto none = load_batch(test::source_path("configs/batches/inspection-example.yaml"), "none.yaml");
-  EXPECT_EQ(none.error().text(), "none.yaml: the file cannot be read; give the path of a YAML file");
+  EXPECT_TRUE(none.error().text().starts_with("none.yaml: there is no such file in /")) << none.error().text();
 }
 
 }  // namespace

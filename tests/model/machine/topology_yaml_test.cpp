@@ -236,7 +236,8 @@ TEST(TopologyYaml, TheSameFileTwiceIsTheSameMachine) {
 TEST(TopologyYaml, AMissingFileIsNamed) {
   const auto machine = load_machine("no/machine.yaml");
   ASSERT_FALSE(machine);
-  EXPECT_EQ(machine.error().text(), "no/machine.yaml: the file cannot be read; give the path of a YAML file");
+  EXPECT_TRUE(machine.error().text().starts_with("no/machine.yaml: there is no folder 'no' in /"))
+      << machine.error().text();
 }
 
 }  // namespace
