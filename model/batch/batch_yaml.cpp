@@ -1,5 +1,8 @@
 #include "model/batch/batch_yaml.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include <fmt/format.h>
 
 #include "model/batch/batch_fields.hpp"
@@ -30,11 +33,16 @@ Expected<Batch> batch_from(const Node& document, const Topology& machine) {
       document, [&](const BatchSpec& spec, Faults faults) { return compile(spec, machine, {}, std::move(faults)); });
 }
 
-Expected<Batch> load_batch(const std::string& path, const std::optional<std::string>& machine_path) {
+Expected<Batch> load_batch(const std::string& path, const std::optional<std::string>& machine_path,
+                           std::vector<Error>* notes) {
   return read_document(path).and_then([&](const Node& document) {
     return compiled<BatchSpec>(document, [&](const BatchSpec& spec, Faults faults) -> Expected<Batch> {
       auto machine = load_named_machine(path, spec.machine, machine_path);
       if (!machine) return tl::unexpected(without_machine(std::move(faults), std::move(machine.error())));
+      if (*machine && notes != nullptr) {
+        notes->assign((*machine)->notes().begin(), (*machine)->notes().end());
+        std::ranges::move(at_places(notes_on(spec.streams, {}, "streams"), document), std::back_inserter(*notes));
+      }
       if (*machine) return compile(spec, **machine, {}, std::move(faults));
       faults.add("machine", "'machine' is missing; add it or give --machine");
       return tl::unexpected(faults.error());

@@ -1,6 +1,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "model/base/document.hpp"
 #include "model/base/faults.hpp"
@@ -10,8 +11,10 @@ namespace tutti::internal {
 
 /// Reads a batch file and its machine.
 /// @param machine_path  takes the place of the file's own `machine`.
+/// @param notes  receives what its user may not have meant (`notes_on`), and the notes of its machine
 /// @errors InvalidInput with file, line and column: all that is wrong with one of the files.
-[[nodiscard]] Expected<Batch> load_batch(const std::string& path, const std::optional<std::string>& machine_path = {});
+[[nodiscard]] Expected<Batch> load_batch(const std::string& path, const std::optional<std::string>& machine_path = {},
+                                         std::vector<Error>* notes = nullptr);
 
 /// The batch of a batch file that is already parsed, on a machine.
 /// @errors as `load_batch`.

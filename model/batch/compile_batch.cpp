@@ -167,6 +167,26 @@ Expected<Batch> compile(const BatchSpec& spec, const Topology& machine, const Pa
   return choose_methods(*std::move(batch), Basis::Nominal);
 }
 
+std::vector<Error> notes_on(std::span<const StreamSpec> streams, const Parameters& parameters,
+                            const std::string& path) {
+  std::vector<Error> notes;
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    if (!streams[i].size) continue;
+    const SizeSpec& size = *streams[i].size;
+    const auto note = [&](std::string message) {
+      notes.push_back({ErrorCode::InvalidInput, std::move(message), {}, path_of(path_of(path, i), "size")});
+    };
+    const auto parameter = parameters.find(size.parameter);
+    const Bytes whole = parameter == parameters.end() ? size.bytes : parameter->second;
+    const bool is_share = !size.percent.empty();
+    if (whole == Bytes{0} || (is_share && parse_percentage(size.percent, whole) == Bytes{0}))
+      note("this transfer moves nothing; give it a size above 0, or leave it out");
+    else if (is_share && parse_percentage(size.percent, Bytes{100}).value_or(Bytes{}) > Bytes{100})
+      note(fmt::format("{}% of '{}' is more than all of it; a share is at most 100%", size.percent, size.parameter));
+  }
+  return notes;
+}
+
 BatchSpec spec_of(const Batch& batch) {
   const auto name = [&](VertexId vertex) { return batch.machine().vertex(vertex).name; };
   BatchSpec spec{.merging = batch.merging()};

@@ -2,6 +2,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "model/base/faults.hpp"
 #include "model/batch/batch.hpp"
@@ -15,6 +16,11 @@ namespace tutti::internal {
 [[nodiscard]] std::optional<Batch> compile_streams(std::span<const StreamSpec> streams, Merging merging,
                                                    const Topology& machine, const Parameters& parameters,
                                                    Faults& faults, const std::string& path);
+
+/// What a user may not have meant: a transfer of nothing, more than all of a parameter. Each has the path of its field.
+/// @param path  of the list: "streams"
+[[nodiscard]] std::vector<Error> notes_on(std::span<const StreamSpec> streams, const Parameters& parameters,
+                                          const std::string& path);
 
 /// The batch of a spec, with the methods of the best average where copies ask for none (`choose_methods`).
 /// @param faults  of reading the spec

@@ -49,6 +49,14 @@ std::vector<Error> notes_on(const Topology& machine, std::span<const double> bef
   return notes;
 }
 
+Error note_on_margin(double relative) {
+  return {ErrorCode::InvalidInput,
+          fmt::format("a margin of {:g} is {:g} %, which makes each bound {:g} times as long; did you mean {:g}?",
+                      relative, 100 * relative, 1 + relative, relative / 100),
+          {},
+          "margin.relative"};
+}
+
 /// Lowers guaranteed bandwidths until the graph guarantees no more than any row of the table.
 Topology held_below_table(Topology machine) {
   if (machine.table() == nullptr) return machine;
@@ -62,7 +70,13 @@ Topology held_below_table(Topology machine) {
 }  // namespace
 
 Expected<Topology> compile(MachineSpec spec, Faults faults) {
-  return Topology::assemble(std::move(spec), std::move(faults)).map(held_below_table).and_then(beside_background);
+  const double margin = spec.margin.relative;
+  auto machine =
+      Topology::assemble(std::move(spec), std::move(faults)).map(held_below_table).and_then(beside_background);
+  if (!machine || margin <= 1) return machine;
+  std::vector<Error> notes(machine->notes().begin(), machine->notes().end());
+  notes.push_back(note_on_margin(margin));
+  return machine->with_notes(std::move(notes));
 }
 
 MachineSpec graph_of(const Topology& machine) {
@@ -104,8 +118,7 @@ Expected<Topology> machine_from(const Node& document) {
   };
   return compiled<MachineFile>(document, assembled, "machine").map([&](const Topology& machine) {
     std::vector<Error> notes(machine.notes().begin(), machine.notes().end());
-    for (Error& note : notes) note = at_places(std::move(note), *document.find("machine"));
-    return machine.with_notes(std::move(notes));
+    return machine.with_notes(at_places(std::move(notes), *document.find("machine")));
   });
 }
 

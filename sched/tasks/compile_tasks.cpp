@@ -1,6 +1,7 @@
 #include "sched/tasks/compile_tasks.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include <fmt/format.h>
@@ -254,6 +255,7 @@ Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>
   set.overlap = spec.overlap;
   const std::vector<TaskSpec> tasks = with_predecessors(spec, all.faults);
   const bool has_order = std::ranges::any_of(tasks, [](const TaskSpec& task) { return !task.after.empty(); });
+  if (spec.tasks.empty()) all.faults.add("tasks", "there is no task, so there is nothing to guarantee; add one");
   std::set<std::string_view> names;
   for (std::size_t i = 0; i < spec.tasks.size(); ++i) {
     const std::string path = path_of("tasks", i);
@@ -272,6 +274,19 @@ Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>
   choose_methods(set);
   join_batches(set);
   return set;
+}
+
+std::vector<Error> notes_on(const TaskSetSpec& spec) {
+  std::vector<Error> notes;
+  for (std::size_t t = 0; t < spec.tasks.size(); ++t) {
+    if (!spec.tasks[t].job) continue;
+    const std::string job = path_of(path_of("tasks", t), "job");
+    for (std::size_t s = 0; s < spec.tasks[t].job->size(); ++s)
+      if (const auto& batch = (*spec.tasks[t].job)[s].batch)
+        std::ranges::move(notes_on(*batch, spec.parameters, path_of(path_of(job, s), "batch")),
+                          std::back_inserter(notes));
+  }
+  return notes;
 }
 
 Expected<TaskStudy> TaskStudy::make(TaskSetSpec spec, const std::optional<Topology>& machine, Faults faults) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <optional>
+#include <vector>
 
 #include "model/base/faults.hpp"
 #include "sched/tasks/task.hpp"
@@ -10,17 +11,22 @@ namespace tutti::internal {
 /// The task set of a spec on a machine.
 /// @param machine  absent where every task declares its Wcet
 /// @param faults   of reading the spec
-/// @errors InvalidInput, a fault for each field: doubled names, a period or deadline of 0, a task with neither job nor
+/// @errors InvalidInput, a fault for each field: no task, doubled names, a period or deadline of 0, a task with neither
+/// job nor
 ///         wcet or with both, a priority that the policy does not know or lacks, a cut without preemption, an unknown
 ///         planner, a batch without a machine, a chain with an unknown task, a task twice or none; and as `compile` of
 ///         a batch.
 [[nodiscard]] Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>& machine,
                                         Faults faults = {});
 
+/// What the user of a spec may not have meant, each with the path of its field (`notes_on` of streams).
+[[nodiscard]] std::vector<Error> notes_on(const TaskSetSpec& spec);
+
 /// A task set with the spec that it was compiled from: what searches for other values start from.
 struct TaskStudy {
   TaskSetSpec spec;
   TaskSet tasks;
+  std::vector<Error> notes = {};  ///< of loading a file: what its user may not have meant
 
   /// @errors as `compile`.
   [[nodiscard]] static Expected<TaskStudy> make(TaskSetSpec spec, const std::optional<Topology>& machine,

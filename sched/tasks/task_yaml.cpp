@@ -12,13 +12,20 @@ namespace tutti::internal {
 namespace {
 
 /// The spec with the values of the command line.
-TaskSetSpec overridden(TaskSetSpec spec, const TaskFileOverrides& overrides, Faults& faults) {
+TaskSetSpec overridden(TaskSetSpec spec, const std::string& path, const TaskFileOverrides& overrides, Faults& faults) {
+  std::vector<std::string_view> names;
+  for (const auto& [name, size] : spec.parameters) names.push_back(name);
   for (const auto& [name, size] : overrides.parameters) {
     const auto defined = spec.parameters.find(name);
-    if (defined == spec.parameters.end())
-      faults.add("", fmt::format("no parameter '{}' is defined here; add it to 'parameters'", name));
-    else
+    if (defined != spec.parameters.end()) {
       defined->second = size;
+    } else if (!faults.unread("parameters")) {
+      const std::string guess = suggestion(name, names);
+      const std::string remedy = guess.empty() ? " add it to its 'parameters'" : guess;
+      faults.add({ErrorCode::InvalidInput,
+                  fmt::format("there is no such parameter in {};{}", path, remedy),
+                  {fmt::format("{} {}", overrides.parameter_source, name), 0, 0}});
+    }
   }
   if (overrides.policy && *overrides.policy != Policy::Given && spec.policy == Policy::Given)
     for (TaskSpec& task : spec.tasks) task.priority.reset();  // the policy of the command line asks for none
@@ -32,7 +39,7 @@ Expected<TaskStudy> make_study(const std::string& path, TaskSetSpec spec, Faults
   auto machine = load_named_machine(path, spec.machine, overrides.machine_path);
   if (!machine) return tl::unexpected(without_machine(std::move(faults), std::move(machine.error())));
   if (*machine && overrides.no_peer) *machine = (*machine)->without_peer_access();
-  spec = overridden(std::move(spec), overrides, faults);
+  spec = overridden(std::move(spec), path, overrides, faults);
   return TaskStudy::make(std::move(spec), *machine, std::move(faults));
 }
 
@@ -40,9 +47,14 @@ Expected<TaskStudy> make_study(const std::string& path, TaskSetSpec spec, Faults
 
 Expected<TaskStudy> load_study(const std::string& path, const TaskFileOverrides& overrides) {
   return read_document(path).and_then([&](const Node& document) {
-    return compiled<TaskSetSpec>(document, [&](TaskSetSpec spec, Faults faults) {
-      return make_study(path, std::move(spec), std::move(faults), overrides);
-    });
+    return compiled<TaskSetSpec>(document,
+                                 [&](TaskSetSpec spec, Faults faults) {
+                                   return make_study(path, std::move(spec), std::move(faults), overrides);
+                                 })
+        .map([&](TaskStudy study) {
+          study.notes = at_places(notes_on(study.spec), document);
+          return study;
+        });
   });
 }
 

@@ -16,6 +16,7 @@ struct TaskFileOverrides {
   Parameters parameters;  ///< take the place of the file's; each must be defined there
   bool no_peer = false;   ///< plan for the machine without its peer access
   std::optional<Overlap> overlap = {};
+  std::string parameter_source = "parameter";  ///< in front of a parameter's name, in faults: "--set"
 };
 
 /// Reads a task set and the machine that it names, each file once.

@@ -158,9 +158,14 @@ TEST(TaskYaml, TheCommandLineWins) {
   EXPECT_EQ(std::get<Batch>(set->tasks[0].steps[0]).streams()[0].transfer->size, Bytes{32});
 
   overrides.parameters["picture"] = Bytes{1};
-  EXPECT_EQ(folder.error(text, overrides),
-            "t.yaml:1:1: no parameter 'picture' is defined here; add it to 'parameters'");
+  EXPECT_TRUE(folder.error(text, overrides).starts_with("parameter picture: there is no such parameter in "))
+      << folder.error(text, overrides);
   overrides.parameters.erase("picture");
+  overrides.parameter_source = "--set";
+  overrides.parameters["imgae"] = Bytes{1};
+  const std::string misspelt = folder.error(text, overrides);
+  EXPECT_TRUE(misspelt.starts_with("--set imgae: ") && misspelt.ends_with("did you mean 'image'?")) << misspelt;
+  overrides.parameters.erase("imgae");
   overrides.machine_path = folder.path("nowhere.yaml");
   EXPECT_NE(folder.error(text, overrides).find("nowhere.yaml"), std::string::npos);
 }
@@ -240,9 +245,9 @@ TEST(TaskYaml, AMachineThatIsMissingIsAFaultAmongOthers) {
   const Folder folder;
   folder.write("bad.yaml", test::machine_file("  colour: red\n"));
   const std::string tasks = "tasks: [{name: a, period: soon, wcet: 0}]\n";
-  EXPECT_EQ(folder.error("version: 1\nmachine: nowhere.yaml\n" + tasks),
-            "t.yaml:2:10: nowhere.yaml: the file cannot be read; give the path of a YAML file\n"
-            "t.yaml:3:27: 'soon' is not a number; write it like 25 ms");
+  const std::string missing = folder.error("version: 1\nmachine: nowhere.yaml\n" + tasks);
+  EXPECT_TRUE(missing.starts_with("t.yaml:2:10: nowhere.yaml: there is no such file in /")) << missing;
+  EXPECT_TRUE(missing.ends_with("\nt.yaml:3:27: 'soon' is not a number; write it like 25 ms")) << missing;
   EXPECT_EQ(folder.error("version: 1\nmachine: bad.yaml\n" + tasks),
             "t.yaml:3:27: 'soon' is not a number; write it like 25 ms");
 }
@@ -465,13 +470,22 @@ tasks:
   EXPECT_EQ(set->arrivals, Arrivals::Periodic);
   EXPECT_EQ(set->tasks[0].best_case, std::chrono::milliseconds(2));
   EXPECT_EQ(set->tasks[1].best_case, Duration{0});  // rounded to the strict side
-  EXPECT_EQ(folder.load("version: 1\ntasks: []\n")->arrivals, Arrivals::Sporadic);
-  EXPECT_EQ(folder.load("version: 1\narrivals: sporadic\ntasks: []\n")->arrivals, Arrivals::Sporadic);
+  EXPECT_EQ(folder.load("version: 1\ntasks: [{name: a, period: 9 ms, wcet: 2 ms}]\n")->arrivals, Arrivals::Sporadic);
+  EXPECT_EQ(folder.load("version: 1\narrivals: sporadic\ntasks: [{name: a, period: 9 ms, wcet: 2 ms}]\n")->arrivals,
+            Arrivals::Sporadic);
+}
+
+// Nothing is guaranteed of no task: a file that lost its tasks must not look fine.
+TEST(TaskYaml, RefusesASetWithoutTasks) {
+  const Folder folder;
+  EXPECT_EQ(folder.error("version: 1\ntasks: []\n"),
+            "t.yaml:2:8: there is no task, so there is nothing to guarantee; add one");
+  EXPECT_EQ(folder.error("version: 1\ntasks:\n").substr(0, 7), "t.yaml:");
 }
 
 TEST(TaskYaml, RefusesOtherArrivalsAndBestCasesAboveTheWcet) {
   const Folder folder;
-  EXPECT_EQ(folder.error("version: 1\narrivals: sometimes\ntasks: []\n"),
+  EXPECT_EQ(folder.error("version: 1\narrivals: sometimes\ntasks: [{name: a, period: 9 ms, wcet: 2 ms}]\n"),
             "t.yaml:2:11: 'sometimes' is no kind of arrivals; write one of sporadic, periodic");
   EXPECT_EQ(folder.error("version: 1\ntasks:\n- {name: a, period: 9 ms, wcet: 2 ms, best_case: 3 ms}\n"),
             "t.yaml:3:50: the best case of 'a' is above its wcet of 2 ms; give at most that");

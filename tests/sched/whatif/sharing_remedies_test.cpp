@@ -61,7 +61,6 @@ TEST(SharingRemedies, LetQuickTasksPassBetweenBatches) {
 TEST(SharingRemedies, AreNoneWherePassingBetweenBatchesDoesNotHelp) {
   EXPECT_EQ(preemption(study_of("tasks:\n" + kQuick + kOneBatch)), "");
   EXPECT_EQ(preemption(study_of("tasks:\n  - {name: quick, period: 10 ms, wcet: 7 ms}\n" + kLong)), "");
-  EXPECT_EQ(preemption(study_of("tasks: []\n")), "");
 }
 
 // Not interrupted, l (3 + 3) above which is h (2, 5) waits for one h: 2 + 6 = 8. Between its batches a second h would
