@@ -10,6 +10,7 @@ enum ExitCode : int {
   kMachineError = 3,  ///< machine, driver, host or a user's kernel; a job or a chain over its bound
   kDrifted = 4,       ///< the calibration does not hold any more
   kInterrupted = 130,
+  kReaderGone = 141,  ///< the reader of standard output went away; 128 + SIGPIPE
 };
 
 }  // namespace tutti::programs

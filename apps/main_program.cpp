@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include "apps/exit_code.hpp"
@@ -16,18 +17,23 @@ namespace tutti::programs {
 namespace {
 
 /// Opens what is closed of standard input, output and error: the first file that is opened would stand in its place.
-/// Writing to standard output still fails, since that is opened for reading.
+/// What is written there goes nowhere, as who closed it asked.
 void open_standard_streams() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
-    if (fcntl(descriptor, F_GETFD) == -1 && open("/dev/null", descriptor == STDOUT_FILENO ? O_RDONLY : O_RDWR) == -1)
-      return;
+    if (fcntl(descriptor, F_GETFD) == -1 && open("/dev/null", O_RDWR) == -1) return;
+}
+
+/// Whether standard output is a pipe whose reader has enough, like `head`.
+bool reader_is_gone() {
+  pollfd output{STDOUT_FILENO, POLLOUT, 0};
+  return poll(&output, 1, 0) == 1 && (output.revents & (POLLERR | POLLHUP)) != 0;
 }
 
 // The sentences go out without fmt, which throws where standard error takes nothing.
 
 int report_is_lost(const char* reason) {
-  std::fprintf(stderr, "standard output: the report cannot be written to its end (%s); make room, or read all of it\n",
-               reason);
+  if (reader_is_gone()) return kReaderGone;
+  std::fprintf(stderr, "standard output: the report cannot be written to its end (%s); make room for it\n", reason);
   return kMachineError;
 }
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "model/base/error.hpp"
+#include "model/base/missing_path.hpp"
 
 namespace tutti::programs {
 namespace {
@@ -59,7 +60,20 @@ struct Target {
 
 std::string reason_of(int error) { return std::generic_category().message(error); }
 
+/// Why there is no folder for the file; empty where there is one.
+std::string missing_folder(const std::string& path) {
+  std::error_code status;
+  if (const auto missing = internal::missing_name(path);
+      missing.rest.empty() && (missing.folder.empty() || fs::is_directory(missing.folder, status)))
+    return "";
+  const std::string sentence = internal::missing_sentence(path);
+  return sentence + (sentence.ends_with('?') ? "" : "; make it, or name another one");
+}
+
 tl::unexpected<Error> refused(const std::string& path, int error) {
+  if (error == EISDIR) return invalid_input("this is a folder; name a file in it", {path, 0, 0});
+  const std::string lacks_folder = error == ENOENT || error == ENOTDIR ? missing_folder(path) : "";
+  if (!lacks_folder.empty()) return invalid_input(lacks_folder, {path, 0, 0});
   return invalid_input(fmt::format("this cannot be written ({}); name a file in a folder of yours", reason_of(error)),
                        {path, 0, 0});
 }

@@ -19,8 +19,9 @@ int run_program(int argc, char** argv) {
                                 "tutti: real-time batches of CPU-GPU transfers and kernels with guaranteed deadlines");
   program.footer(
       "Exit codes: 0 fine, 1 not schedulable or a deadline missed, 2 usage or invalid input, 3 machine, host "
-      "or kernel trouble,\n4 a calibration does not hold any more, 130 interrupted. 'tutti COMMAND --help' tells the "
-      "rest.\n"
+      "or kernel trouble,\n4 a calibration does not hold any more, 130 interrupted, 141 nobody reads the output. "
+      "'tutti "
+      "COMMAND --help' tells the rest.\n"
       "Example:\n  tutti check configs/tasks/wafer-inspection.yaml");
   program.needs_command();
   for (const Command& command : kCommands) command.add(program);

@@ -372,7 +372,7 @@ int run_program(int argc, char** argv) {
       "job.\n"
       "Exit code: 0 fine, 1 a deadline missed, or known defects missed; 2 usage or a picture that cannot be "
       "inspected,\n"
-      "3 machine or host trouble or a job over its bound, 130 interrupted.");
+      "3 machine or host trouble or a job over its bound, 130 interrupted, 141 nobody reads the output.");
   program.add("--tasks", &options.chosen_tasks, "task set with the inspection as its one task")
       .shows_default(fmt::format("{}; {} with --camera", usual_tasks, camera_tasks));
   program.add("--jobs", &options.jobs, "images to inspect; the pictures are taken in turn")

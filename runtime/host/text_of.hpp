@@ -1,20 +1,16 @@
 #pragma once
-#include <fstream>
-#include <sstream>
 #include <string>
 
 #include "model/base/error.hpp"
+#include "model/base/input_file.hpp"
 
 namespace tutti::internal {
 
-/// The text of a file.
+/// The text of a task file.
 /// @errors InvalidInput: it cannot be read.
 [[nodiscard]] inline Expected<std::string> text_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) return invalid_input("it cannot be read; name a task file that is there", {path, 0, 0});
-  return text.str();
+  constexpr std::size_t kMost = 4U << 20;  // its reader takes no more
+  return read_bytes_of(path, "a task set", kMost);
 }
 
 }  // namespace tutti::internal

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "model/base/input_file.hpp"
+
 namespace tutti::internal {
 namespace {
 
@@ -41,17 +43,14 @@ class OpenFile {
   int descriptor_;
 };
 
-tl::unexpected<Error> unreadable(const std::string& path, int error) {
-  return invalid_input(fmt::format("this cannot be read ({}); name a journal", std::strerror(error)), {path, 0, 0});
-}
-
 }  // namespace
 
 Expected<JournalReader> JournalReader::open(const std::string& path) {
   const auto file = std::make_shared<OpenFile>(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
   struct stat status {};
-  if (file->descriptor() < 0 || fstat(file->descriptor(), &status) != 0) return unreadable(path, errno);
-  if (S_ISDIR(status.st_mode)) return unreadable(path, EISDIR);
+  if (file->descriptor() < 0 || fstat(file->descriptor(), &status) != 0)
+    return tl::unexpected(unreadable(path, "a journal", errno));
+  if (S_ISDIR(status.st_mode)) return tl::unexpected(unreadable(path, "a journal", EISDIR));
   JournalReader reader([file](std::span<std::byte> bytes) { return file->read_into(bytes); });
   if (!reader.is_journal())
     return invalid_input("this is no journal; name a file that '--journal' wrote", {path, 0, 0});

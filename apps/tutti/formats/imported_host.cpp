@@ -1,13 +1,12 @@
 #include "apps/tutti/formats/imported_host.hpp"
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <sstream>
 
 #include <fmt/format.h>
 
 #include "model/base/document.hpp"
+#include "model/base/input_file.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -52,16 +51,10 @@ Expected<ImportedHost> parse_imported_host(const std::string& text, const std::s
 }
 
 Expected<ImportedHost> load_imported_host(const std::string& path) {
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) return invalid_input("this is a folder; name a file", {path, 0, 0});
-  std::ifstream stream(path, std::ios::binary);
-  std::string text(kLargestImport + 1, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(stream.gcount()));
-  if (stream.bad() || (text.empty() && !stream.eof()))
-    return invalid_input("there is no such file, or it cannot be read", {path, 0, 0});
-  if (text.size() > kLargestImport) return invalid_input("above 64 MiB; no description of a host is", {path, 0, 0});
-  return parse_imported_host(text, path);
+  const auto text = read_bytes_of(path, "a description of a host", kLargestImport);
+  if (!text) return tl::unexpected(text.error());
+  if (text->size() > kLargestImport) return invalid_input("above 64 MiB; no description of a host is", {path, 0, 0});
+  return parse_imported_host(*text, path);
 }
 
 }  // namespace tutti::internal

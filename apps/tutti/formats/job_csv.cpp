@@ -3,10 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <filesystem>
-#include <fstream>
 #include <numeric>
-#include <system_error>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -14,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "model/base/document.hpp"
+#include "model/base/input_file.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -23,7 +21,7 @@ constexpr std::array<std::string_view, 8> kColumns{"Task ID",  "Job ID",   "Arri
 constexpr std::string_view kHeader =
     "Task ID, Job ID, Arrival min, Arrival max, Cost min, Cost max, Deadline, Priority";
 
-constexpr std::uintmax_t kMostBytes = std::uintmax_t{1} << 30;
+constexpr std::size_t kMostBytes = std::size_t{1} << 30;
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
@@ -189,15 +187,10 @@ Expected<std::vector<JobTiming>> parse_jobs(std::string_view text, const std::st
 }
 
 Expected<std::vector<JobTiming>> load_jobs(const std::string& path) {
-  const Place place{path, 0, 0};
-  std::error_code error;
-  const std::uintmax_t size = std::filesystem::file_size(path, error);
-  if (!error && size > kMostBytes) return invalid_input("the file is above 1 GiB; expand fewer jobs", place);
-  std::ifstream stream(path, std::ios::binary);
-  std::string text(error ? 0 : size, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (error || !stream) return invalid_input("the file cannot be read; give the path of a CSV file of jobs", place);
-  return parse_jobs(text, path);
+  const auto text = read_bytes_of(path, "a CSV file of jobs", kMostBytes);
+  if (!text) return tl::unexpected(text.error());
+  if (text->size() > kMostBytes) return invalid_input("the file is above 1 GiB; expand fewer jobs", {path, 0, 0});
+  return parse_jobs(*text, path);
 }
 
 std::string jobs_text(std::span<const JobTiming> jobs) {

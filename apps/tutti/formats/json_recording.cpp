@@ -4,7 +4,6 @@
 #include <array>
 #include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <istream>
 #include <map>
 #include <memory>
@@ -21,6 +20,7 @@
 #include "apps/json_nesting.hpp"
 #include "apps/tutti/formats/prediction_json.hpp"
 #include "apps/tutti/formats/trace_writer.hpp"
+#include "model/base/input_file.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -304,9 +304,7 @@ Expected<GzFile> open_text(const std::string& path) {
   GzFile file(error == 0 ? gzdopen(descriptor, "rb") : nullptr);
   if (file) return file;
   if (descriptor >= 0) close(descriptor);
-  return invalid_input(
-      fmt::format("this cannot be read ({}); name a journal, a trace, or the JSON of 'predict'", std::strerror(error)),
-      {path, 0, 0});
+  return tl::unexpected(unreadable(path, "a journal, a trace, or the JSON of 'predict'", error));
 }
 
 }  // namespace

@@ -4,8 +4,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -15,6 +13,7 @@
 
 #include "apps/json_nesting.hpp"
 #include "model/base/document.hpp"
+#include "model/base/input_file.hpp"
 #include "model/base/quantile.hpp"
 #include "model/calibration/measurement_plan.hpp"
 
@@ -23,7 +22,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::uintmax_t kLargest = 64U << 20;
+constexpr std::size_t kLargest = 64U << 20;
 constexpr std::uint32_t kMostMemories = 64;
 constexpr double kSlowest = 1e-3, kFastest = 1e5;  // GB/s
 
@@ -308,15 +307,11 @@ Expected<Measurements> parse_measurements(std::string_view text, const std::stri
 }
 
 Expected<Measurements> load_measurements(const std::string& path) {
-  std::error_code error;
-  const auto size = std::filesystem::file_size(path, error);
-  if (error) return invalid_input(path + ": there is no such file, or it cannot be read");
-  if (size > kLargest) return invalid_input(path + ": above 64 MiB; measure fewer combinations");
-  std::ifstream stream(path, std::ios::binary);
-  std::ostringstream content;
-  content << stream.rdbuf();
-  if (!stream || !content) return invalid_input(path + ": this cannot be read, or is empty");
-  return parse_measurements(content.view(), path);
+  const auto text = read_bytes_of(path, "a file of measured rates", kLargest);
+  if (!text) return tl::unexpected(text.error());
+  if (text->size() > kLargest) return invalid_input("above 64 MiB; measure fewer combinations", {path, 0, 0});
+  if (text->empty()) return invalid_input("this file is empty; name one of measured rates", {path, 0, 0});
+  return parse_measurements(*text, path);
 }
 
 namespace {
