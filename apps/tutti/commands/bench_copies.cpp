@@ -101,7 +101,7 @@ Expected<std::vector<CopyFlow>> flows_of(const CopiesOptions& options, const Top
 }
 
 int bench_copies(const CopiesOptions& options) {
-  const auto machine = load_machine(options.machine);
+  const auto machine = load_machine_aloud(options.machine);
   if (!machine) return report_error(machine.error());
   const auto size = parse_bytes(options.size);
   if (!size || size->count < 1)

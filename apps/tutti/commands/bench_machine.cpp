@@ -312,7 +312,7 @@ Expected<std::vector<Row>> find_rows(const Topology& machine, const BenchOptions
 }
 
 int bench_machine(const BenchOptions& options) {
-  const auto machine = load_machine(options.machine);
+  const auto machine = load_machine_aloud(options.machine);
   if (!machine) return report_error(machine.error());
   const auto size = parse_bytes(options.staged);
   if (!size || size->count < 1)

@@ -40,7 +40,7 @@ Expected<WorkloadOptions> workload_options(const MethodsCommand& command) {
 }
 
 Expected<Topology> machine_of(const MethodsCommand& command) {
-  return load_machine(command.machine).map([&](const Topology& machine) {
+  return load_machine_aloud(command.machine).map([&](const Topology& machine) {
     return command.backend.no_peer ? machine.without_peer_access() : machine;
   });
 }

@@ -76,7 +76,7 @@ Expected<PingPongPlan> plan_of(const PingPongCommand& options) {
 }
 
 int bench_ping_pong(const PingPongCommand& options) {
-  const auto machine = load_machine(options.machine);
+  const auto machine = load_machine_aloud(options.machine);
   if (!machine) return report_error(machine.error());
   const auto ranks = ranks_of(options.gpus, *machine);
   if (!ranks) return report_error(ranks.error());

@@ -52,7 +52,7 @@ bool all_equal(const std::vector<StencilCase>& cases) {
 }
 
 int bench_stencil(const StencilCommand& options) {
-  const auto machine = load_machine(options.machine);
+  const auto machine = load_machine_aloud(options.machine);
   if (!machine) return report_error(machine.error());
   const auto choices = stencil_choices(options.words, *machine);
   if (!choices) return report_error(choices.error());

@@ -234,7 +234,7 @@ class TransfersRun {
 int bench_transfers(const TransfersCommand& command) {
   const auto question = read_question(command);
   if (!question) return report_error(question.error());
-  auto machine = load_machine(command.machine);
+  auto machine = load_machine_aloud(command.machine);
   if (machine && command.backend.no_peer) machine = machine->without_peer_access();
   if (!machine) return report_error(machine.error());
   auto ends = CopyEnds::of(*machine);

@@ -132,7 +132,7 @@ Json json_of(const Reactions& one, const Sweep& sweep) {
 }
 
 int bench_wait(const WaitCommand& options) {
-  const auto machine = load_machine(options.machine);
+  const auto machine = load_machine_aloud(options.machine);
   if (!machine) return report_error(machine.error());
   auto sweep = sweep_of(options, *machine);
   if (!sweep) return report_error(sweep.error());

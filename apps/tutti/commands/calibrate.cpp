@@ -112,7 +112,7 @@ int refuse(std::string sentence) { return report_error({ErrorCode::InvalidInput,
 
 Expected<std::optional<Topology>> base_machine(const CalibrateOptions& options) {
   if (!options.machine) return std::nullopt;
-  return load_machine(*options.machine).map([](Topology machine) { return std::optional(std::move(machine)); });
+  return load_machine_aloud(*options.machine).map([](Topology machine) { return std::optional(std::move(machine)); });
 }
 
 /// Fits a machine to measurements, writes it and reports.
@@ -214,7 +214,7 @@ std::string check_notes(const Topology& machine, const Measurements& measurement
 
 int calibrate_check(const CalibrateOptions& options) {
   if (!options.machine) return refuse("--check needs --machine MACHINE.yaml, the calibrated machine");
-  const auto machine = load_machine(*options.machine);
+  const auto machine = load_machine_aloud(*options.machine);
   if (!machine) return report_error(machine.error());
   auto file = load_measurements(options.check);
   if (!file) return report_error(file.error());
@@ -261,7 +261,7 @@ int calibrate_check(const CalibrateOptions& options) {
 }
 
 int calibrate_plan(const CalibrateOptions& options) {
-  const auto machine = load_machine(options.plan);
+  const auto machine = load_machine_aloud(options.plan);
   if (!machine) return report_error(machine.error());
   const auto plan = plan_measurements(*machine);
   if (!plan) return report_error({plan.error().code, options.plan + ": " + plan.error().message, {}});

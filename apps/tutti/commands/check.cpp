@@ -33,15 +33,6 @@ void note_unknown_kernels(const TaskSet& set) {
     programs::print_note(fmt::format("'tutti run' knows no kernel '{}'; it would refuse this set", name));
 }
 
-/// Notes rows of a machine's table that are slower than the guaranteed bandwidths of its file.
-void note_lowered_guarantees(const TaskSet& set) {
-  std::set<std::string> reported;
-  for (const Task& task : set.tasks)
-    for (const Batch* batch : batches_of(task))
-      for (const Error& note : batch->machine().notes())
-        if (reported.insert(note.text()).second) programs::print_note(note.text());
-}
-
 /// Notes a machine whose guaranteed set-up costs are all no more than the nominal ones: they were hardly measured, so
 /// guarantees based on them may be broken.
 void note_costs_without_guarantee(const TaskSet& set) {
@@ -152,7 +143,6 @@ int check(const CheckCommand& command) {
     for (const std::string& note : notes) fmt::print("note: {}\n", note);
   }
   note_unknown_kernels(tasks);
-  note_lowered_guarantees(tasks);
   note_costs_without_guarantee(tasks);
   return verdict.answer == Answer::Schedulable ? kOk : kRefused;
 }

@@ -1,10 +1,15 @@
 #include "apps/tutti/commands/command.hpp"
 
+#include <array>
+#include <set>
+
 #include <fmt/format.h>
 
 #include "apps/tutti/commands/file_kind.hpp"
 #include "model/base/document.hpp"
 #include "model/base/suggestion.hpp"
+#include "model/batch/batch_yaml.hpp"
+#include "model/sharing/compile_machine.hpp"
 
 namespace tutti::internal {
 
@@ -80,23 +85,54 @@ Expected<TaskStudy> FileOptions::load_study(bool no_peer) const {
   if (!policy.empty()) {
     overrides.policy = parse_policy(policy);
     if (!overrides.policy)
-      return invalid_input(fmt::format("--policy: there is no policy '{}'; give edf, rm, dm, given or cw_edf", policy));
+      return invalid_input(
+          fmt::format("--policy: there is no policy '{}';{} give edf, rm, dm, given or cw_edf", policy,
+                      suggestion(policy, std::array<std::string_view, 5>{"edf", "rm", "dm", "given", "cw_edf"})));
   }
   if (!overlap.empty()) {
     overrides.overlap = parse_overlap(overlap);
     if (!overrides.overlap)
-      return invalid_input(fmt::format("--overlap: there is no '{}'; give off, on or auto", overlap));
+      return invalid_input(fmt::format("--overlap: there is no '{}';{} give off, on or auto", overlap,
+                                       suggestion(overlap, std::array<std::string_view, 3>{"off", "on", "auto"})));
   }
+  overrides.parameter_source = "--set";
   for (const std::string& text : parameters) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0) {
       return invalid_input(fmt::format("--set: '{}' is no NAME=SIZE; write it like image=160MB", text));
     }
+    const std::string name = text.substr(0, equals);
     const auto size = parse_bytes(std::string_view(text).substr(equals + 1));
-    if (!size) return invalid_input("--set: " + size.error().message);
-    overrides.parameters[text.substr(0, equals)] = *size;
+    if (!size) return invalid_input(fmt::format("--set {}: {}", name, size.error().message));
+    if (!overrides.parameters.emplace(name, *size).second)
+      return invalid_input(fmt::format("--set {}: it is given twice; leave one out", name));
   }
-  return internal::load_study(path, overrides);
+  return internal::load_study(path, overrides).map([](TaskStudy study) {
+    if (study.tasks.machine) print_notes(study.tasks.machine->notes());
+    print_notes(study.notes);
+    return study;
+  });
+}
+
+void print_notes(std::span<const Error> notes) {
+  std::set<std::string> printed;
+  for (const Error& note : notes)
+    if (printed.insert(note.text()).second) programs::print_note(note.text());
+}
+
+Expected<Topology> load_machine_aloud(const std::string& path) {
+  return load_machine(path).map([](Topology machine) {
+    print_notes(machine.notes());
+    return machine;
+  });
+}
+
+Expected<Batch> load_batch_aloud(const std::string& path, const std::optional<std::string>& machine) {
+  std::vector<Error> notes;
+  return load_batch(path, machine, &notes).map([&](Batch batch) {
+    print_notes(notes);
+    return batch;
+  });
 }
 
 Expected<TaskSet> FileOptions::load_task_set(bool no_peer) const {

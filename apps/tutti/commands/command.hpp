@@ -67,7 +67,8 @@ struct FileOptions {
   /// The planner of --planner; null where it is left out.
   /// @errors as `named_planner`.
   [[nodiscard]] Expected<const Planner*> given_planner() const;
-  /// The task set of FILE with its spec, with the values that the options override.
+  /// The task set of FILE with its spec, with the values that the options override. What its user may not have meant is
+  /// printed.
   /// @param no_peer  for the machine without its peer access
   [[nodiscard]] Expected<TaskStudy> load_study(bool no_peer = false) const;
   /// The task set of FILE.
@@ -77,6 +78,12 @@ struct FileOptions {
 /// What the words for backend and clock mean. Call it before anything is loaded.
 /// @errors InvalidInput: an unknown value, a --bind without '=', options that exclude each other.
 [[nodiscard]] Expected<tutti::BackendOptions> backend_options(const programs::BackendWords& words);
+
+/// Prints what the user of a file may not have meant, each once.
+void print_notes(std::span<const Error> notes);
+/// As `load_machine` and `load_batch`; what their users may not have meant is printed.
+[[nodiscard]] Expected<Topology> load_machine_aloud(const std::string& path);
+[[nodiscard]] Expected<Batch> load_batch_aloud(const std::string& path, const std::optional<std::string>& machine);
 
 /// The names of all planners.
 [[nodiscard]] std::vector<std::string> names_of_planners();

@@ -35,7 +35,7 @@ Expected<std::vector<const Planner*>> planners_to_compare(const CompareCommand& 
 }
 
 int compare_batch(const CompareCommand& command, std::span<const Planner* const> chosen) {
-  const auto batch = load_batch(command.file.path, command.file.machine);
+  const auto batch = load_batch_aloud(command.file.path, command.file.machine);
   if (!batch) return report_error(batch.error());
   std::vector<Prediction> predictions;
   for (const Planner* planner : chosen) predictions.push_back(predict_under(*planner, *batch));

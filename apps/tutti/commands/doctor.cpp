@@ -103,7 +103,9 @@ Expected<tutti::BackendOptions> checked_options(const DoctorCommand& command) {
 /// @errors InvalidInput: as `load_machine`.
 Expected<std::optional<MachineSpec>> machine_of(const DoctorCommand& command) {
   if (!command.machine) return std::nullopt;
-  return load_machine(*command.machine).map([](const Topology& machine) { return std::optional(machine.spec()); });
+  return load_machine_aloud(*command.machine).map([](const Topology& machine) {
+    return std::optional(machine.spec());
+  });
 }
 
 void add_once(std::vector<std::string>& notes, const std::string& note) {

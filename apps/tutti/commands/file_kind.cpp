@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "apps/configs_folder.hpp"
+#include "model/base/input_file.hpp"
 #include "runtime/trace/journal_reader.hpp"
 
 namespace tutti::internal {
@@ -85,6 +86,13 @@ FileKind kind_of_text(std::string_view text) {
 
 const KindRow& row_of(FileKind kind) { return *std::ranges::find(kRows, kind, &KindRow::kind); }
 
+/// "a batch or a task set".
+std::string names_of(const std::vector<FileKind>& kinds) {
+  std::vector<std::string_view> names;
+  for (const FileKind kind : kinds) names.push_back(row_of(kind).name);
+  return fmt::format("{}", fmt::join(names, " or "));
+}
+
 }  // namespace
 
 FileKind kind_of_file(const std::string& path) {
@@ -97,15 +105,14 @@ FileKind kind_of_file(const std::string& path) {
 std::string wrong_kind(const std::string& path, const std::vector<FileKind>& wanted) {
   const FileKind kind = kind_of_file(path);
   if (kind == FileKind::Unknown || std::ranges::count(wanted, kind) > 0) return "";
-  std::vector<std::string_view> names;
-  for (const FileKind one : wanted) names.push_back(row_of(one).name);
-  return fmt::format("{} is {}, not {}; {}", path, row_of(kind).name, fmt::join(names, " or "),
+  return fmt::format("{} is {}, not {}; {}", path, row_of(kind).name, names_of(wanted),
                      fmt::format(fmt::runtime(row_of(kind).command), path));
 }
 
 programs::Option reads(programs::Option option, std::vector<FileKind> kinds) {
   return option.replaced_by(programs::file_of_name).file([kinds = std::move(kinds)](const std::string& path) {
-    return wrong_kind(path, kinds);
+    const auto fault = fault_of_input(path, names_of(kinds));
+    return fault ? fault->text() : wrong_kind(path, kinds);
   });
 }
 

@@ -31,7 +31,8 @@ enum class FileKind : std::uint8_t {
 /// Why a file is of none of these kinds, with the command that reads it; empty where it is, or may be.
 [[nodiscard]] std::string wrong_kind(const std::string& path, const std::vector<FileKind>& wanted);
 
-/// The option names files of these kinds: a file that is another one is refused before the command runs.
+/// The option names files of these kinds: one that cannot be read (`fault_of_input`), or is another one, is refused
+/// before the command runs.
 programs::Option reads(programs::Option option, std::vector<FileKind> kinds);
 
 }  // namespace tutti::internal

@@ -44,7 +44,7 @@ Expected<void> write_predicted_trace(const PredictCommand& command, const Batch&
 int predict(const PredictCommand& command) {
   const auto planner = command.file.chosen_planner();
   if (!planner) return report_error(planner.error());
-  const auto batch = load_batch(command.file.path, command.file.machine);
+  const auto batch = load_batch_aloud(command.file.path, command.file.machine);
   if (!batch) return report_error(batch.error());
   const Prediction prediction = predict_under(**planner, *batch);
   if (!command.svg.empty())

@@ -236,7 +236,7 @@ Expected<void> draw(const ShowCommand& command, const Topology& machine) {
   if (command.svg.empty()) return {};
   std::optional<Batch> batch;
   if (!command.batch.empty()) {
-    auto loaded = load_batch(command.batch, command.path);
+    auto loaded = load_batch_aloud(command.batch, command.path);
     if (!loaded) return tl::unexpected(std::move(loaded.error()));
     batch = *std::move(loaded);
   }
@@ -244,7 +244,7 @@ Expected<void> draw(const ShowCommand& command, const Topology& machine) {
 }
 
 int show(const ShowCommand& command) {
-  const auto machine = load_machine(command.path);
+  const auto machine = load_machine_aloud(command.path);
   if (!machine) return report_error(machine.error());
   if (const auto drawn = draw(command, *machine); !drawn) return report_error(drawn.error());
   if (command.json) {

@@ -58,13 +58,13 @@ struct Workload {
 Expected<Workload> load(const VerifyCommand& command) {
   std::optional<Topology> machine;
   if (command.file.machine) {
-    auto loaded = load_machine(*command.file.machine);
+    auto loaded = load_machine_aloud(*command.file.machine);
     if (!loaded) return tl::unexpected(std::move(loaded.error()));
     machine = command.backend.no_peer ? loaded->without_peer_access() : *std::move(loaded);
   }
   std::vector<VerifiedBatch> batches;
   for (const std::string& path : command.files) {
-    auto file = load_batch(path, command.file.machine);
+    auto file = load_batch_aloud(path, command.file.machine);
     if (!file) return tl::unexpected(std::move(file.error()));
     if (machine && file->machine() != *machine && !command.file.machine)
       return invalid_input(path + ": this batch is for another machine than the one before; give --machine for all");
