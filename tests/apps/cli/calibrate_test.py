@@ -80,7 +80,7 @@ class Calibrate(Programs):
     def test_mistakes_end_with_2(self):
         stream = '{"gpu": 0, "direction": "h2d"}'
         for document, sentence in (
-            ("", "m.json: this cannot be read, or is empty"),
+            ("", "m.json: this file is empty"),
             ('{"steady_state": [\n{"gbps": [NaN]}]}', "m.json:2:11: this is no JSON; NaN"),
             ("[]", "the file is no JSON object"),
             ("{}", "there is no 'steady_state'"),

@@ -125,7 +125,7 @@ class JobSets(Programs):
                                ("1, 2\n", "j.csv:1:1: '1' stands where"), (self.HEADER + "1, 1, 0, 0, 1, 99999999999999999999, 9, 9\n", "j.csv:2:16: ")):
             with self.subTest(text=text):
                 self.refuses(self.tutti("check", "--jobs", self.file(text, "j.csv")), sentence)
-        self.refuses(self.tutti("check", "--jobs", "/no/such/file"), "/no/such/file: the file cannot be read")
+        self.refuses(self.tutti("check", "--jobs", "/no/such/file"), "/no/such/file: there is no folder 'no' in /; name a job set that is there")
         self.refuses(self.tutti("check"), "there is nothing to check")
         self.refuses(self.tutti("check", WAFER, "--jobs", WAFER))
         self.refuses(self.tutti("tasks", "expand", WAFER), "its arrivals are sporadic")

@@ -214,7 +214,7 @@ class Import(Programs):
         ):
             with self.subTest(sentence=sentence):
                 self.refuses(self.imported(text), "given", sentence)
-        self.refuses(self.tutti("topology", "import", "/no/such/file"), "/no/such/file: there is no such file")
+        self.refuses(self.tutti("topology", "import", "/no/such/file"), "/no/such/file: there is no folder 'no' in /")
         self.refuses(self.tutti("topology", "import", self.folder), "this is a folder")
         self.refuses(self.tutti("topology", "import", self.path("hwloc.xml"), "--pcie", "9x3"), "--pcie: '9x3' is no PCIe link")
         self.refuses(self.tutti("topology", "import", self.path("hwloc.xml"), "--name", "a b"), "--name: 'a b' is no name")

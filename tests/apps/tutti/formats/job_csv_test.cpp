@@ -93,11 +93,13 @@ TEST(JobCsv, SaysThatAFileIsEmptyOrHasNoHeader) {
 }
 
 TEST(JobCsv, RefusesWhatIsNoFile) {
-  for (const std::string path : {"/no/such/file.csv", "/"}) {
-    const auto jobs = load_jobs(path);
-    ASSERT_FALSE(jobs.has_value());
-    EXPECT_TRUE(jobs.error().text().starts_with(path + ": the file cannot be read")) << jobs.error().text();
-  }
+  const auto missing = load_jobs("/no/such/file.csv");
+  ASSERT_FALSE(missing.has_value());
+  EXPECT_TRUE(missing.error().text().starts_with("/no/such/file.csv: there is no folder 'no' in /"))
+      << missing.error().text();
+  const auto folder = load_jobs("/");
+  ASSERT_FALSE(folder.has_value());
+  EXPECT_EQ(folder.error().text(), "/: this is a folder; name a CSV file of jobs in it");
 }
 
 }  // namespace
