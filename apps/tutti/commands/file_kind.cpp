@@ -111,7 +111,10 @@ std::string wrong_kind(const std::string& path, const std::vector<FileKind>& wan
 
 programs::Option reads(programs::Option option, std::vector<FileKind> kinds) {
   return option.replaced_by(programs::file_of_name).file([kinds = std::move(kinds)](const std::string& path) {
-    const auto fault = fault_of_input(path, names_of(kinds));
+    std::vector<std::string> also;
+    if (const auto configs = programs::configs_folder(); path.starts_with("configs/") && !configs.empty())
+      also.push_back(configs.parent_path().string());
+    const auto fault = fault_of_input(path, names_of(kinds), also);
     return fault ? fault->text() : wrong_kind(path, kinds);
   });
 }
