@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <system_error>
 
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "model/base/missing_path.hpp"
 
@@ -19,12 +18,17 @@ struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 
-/// errno of looking at a path; 0 where it may be read.
+using File = std::unique_ptr<std::FILE, CloseFile>;
+
+/// errno of looking at a path; 0 where it may be read. A pipe is not opened: that would wait for its writer.
 int reason_against(const std::string& path) {
-  struct stat status {};
-  if (stat(path.c_str(), &status) != 0) return errno;
-  if (S_ISDIR(status.st_mode)) return EISDIR;
-  return access(path.c_str(), R_OK) == 0 ? 0 : errno;
+  std::error_code status;
+  const auto kind = std::filesystem::status(path, status).type();
+  if (kind == std::filesystem::file_type::not_found) return ENOENT;
+  if (kind == std::filesystem::file_type::none) return status.value();
+  if (kind == std::filesystem::file_type::directory) return EISDIR;
+  if (kind != std::filesystem::file_type::regular) return 0;
+  return File(std::fopen(path.c_str(), "rbe")) ? 0 : errno;
 }
 
 }  // namespace
@@ -53,7 +57,7 @@ std::optional<Error> fault_of_input(const std::string& path, std::string_view wh
 
 Expected<std::string> read_bytes_of(const std::string& path, std::string_view what, std::size_t most) {
   constexpr std::size_t kStep = 1 << 16;
-  const std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "rbe"));
+  const File file(std::fopen(path.c_str(), "rbe"));
   std::string text;
   bool ends = false;
   errno = file ? 0 : errno;
