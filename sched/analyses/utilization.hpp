@@ -11,8 +11,8 @@ namespace tutti::internal {
 
 /// The sum of C/T, compared with 1 without a rounding error.
 ///
-/// Keeps a lower and an upper bound in fixed point; the fractions themselves are divided out, digit by digit, only when 1
-/// lies between the two.
+/// Keeps a lower and an upper bound in fixed point; the fractions themselves are divided out, digit by digit, only when
+/// 1 lies between the two.
 class UtilizationSum {
  public:
   /// @pre  wcet >= 0, period > 0.
