@@ -2,7 +2,6 @@
 """`tutti compare`."""
 import os
 import re
-import subprocess
 import sys
 import xml.etree.ElementTree as xml
 
@@ -57,13 +56,6 @@ class Compare(Programs):
         for lane in ("gpu0 up", "gpu0 kernels", "gpu3 up", "gpu3 kernels"):
             self.assertEqual(words.count(lane), 6, lane)
         self.assertNotIn("gpu0 down", words)  # an engine that the batch does not use has no row
-
-    def test_the_picture_of_the_readme_is_what_its_tool_draws(self):
-        drawn = self.folder / "drawn.svg"
-        run = subprocess.run([ROOT / "tools/picture", self.built / "tutti/tutti", drawn], capture_output=True, text=True, check=False)
-        self.assertEqual(run.returncode, 0, run.stderr)
-        shipped = (ROOT / "configs/batches/inspection-example.svg").read_text(encoding="utf-8")
-        self.assertEqual(shipped, drawn.read_text(encoding="utf-8"), "tools/picture draws it anew")
 
     def test_copies_of_all_kinds_set_up_and_host_work_have_their_rows(self):
         # A staged copy holds the engine down of its source and the engine up of its destination: two bars.
