@@ -29,8 +29,9 @@ double seconds(const Workload& domain, std::string_view planner) {
   return ns / 1e9;
 }
 
-// Published: 3.18 s on Sandy Bridge. Card 1 of the weights that follow from Table 2 has 11.984 GB/s down to its GPUs and
-// 11.732 up from them. A copy between GPUs crosses the link up of one, 11.691, and the link down of the other, 11.984:
+// Published: 3.18 s on Sandy Bridge. Card 1 of the weights that follow from Table 2 has 11.984 GB/s down to its GPUs
+// and 11.732 up from them. A copy between GPUs crosses the link up of one, 11.691, and the link down of the
+// other, 11.984:
 //   scatter   3690 MB / 11.984                        =  307.910 ms
 //   100 x     1 ms + max(23, 295.2 / 11.691 = 25.250) = 2625.02  ms
 //   gather    3690 MB / 11.732                        =  314.524 ms
@@ -41,9 +42,10 @@ TEST(PublishedWorkloads, TheDomainDecompositionOnSandyBridgeIsWithin2Point2Perce
   EXPECT_NEAR(found, 3.18, 0.022 * 3.18);
 }
 
-// Not reproduced. Published: 25.19 s with an allocation of the bandwidth that holds for the whole application, 7.9 times
-// as long as with batches. With the shares of the transfers that cross each link, a GPU's link up carries its gather and
-// its message, 11.691 / 2 = 5.8455 GB/s each, its link down its scatter and the neighbour's message, 5.992 each:
+// Not reproduced. Published: 25.19 s with an allocation of the bandwidth that holds for the whole application, 7.9
+// times as long as with batches. With the shares of the transfers that cross each link, a GPU's link up carries its
+// gather and its message, 11.691 / 2 = 5.8455 GB/s each, its link down its scatter and the neighbour's message, 5.992
+// each:
 //   scatter   1845 MB / 5.992                         =  307.910 ms
 //   100 x     1 ms + 295.2 MB / 5.8455 = 50.5004      = 5150.04  ms
 //   gather    1845 MB / 5.8455                        =  315.627 ms
