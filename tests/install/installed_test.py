@@ -47,10 +47,10 @@ class Installed(unittest.TestCase):
         configs = self.run_program("tutti", "configs", "--folder")
         self.assertEqual((configs.returncode, configs.stdout, configs.stderr), (0, f"{self.data}/tutti/configs\n", ""))
         check = self.run_program("tutti", "check", WAFER)
-        self.assertEqual((check.returncode, check.stderr), (0, ""))
+        self.assertEqual(check.returncode, 0, check.stderr)
         # Needs libtutti.so, and takes its task set by itself.
         inspection = self.run_program("wafer_inspection", "--size", "256", "--count", "1", "--clock", "virtual")
-        self.assertEqual((inspection.returncode, inspection.stderr), (0, ""))
+        self.assertEqual(inspection.returncode, 0, inspection.stderr)
 
     def test_every_file_of_a_help_page_is_there(self):
         pages, names = [()], set()
@@ -79,9 +79,9 @@ class Installed(unittest.TestCase):
     def test_licence_manual_completions_and_examples(self):
         self.assertEqual((self.data / "doc/tutti/LICENSE").read_bytes(), (ROOT / "LICENSE").read_bytes())
         self.assertTrue((self.data / "bash-completion/completions/tutti").is_file())
-        commands = re.findall(r"^  ([a-z]+)", self.run_program("tutti", "--help").stdout.partition("Subcommands:\n")[2], re.MULTILINE)
+        commands = re.findall(r"^  ([a-z]+)", self.run_program("tutti", "--help").stdout.partition("Subcommands:\n")[2].partition("\n\n")[0], re.MULTILINE)
         pages = {path.name for path in (self.prefix / option("mandir")).glob("man1/*")}
-        if shutil.which("scdoc") or option("manual") == "enabled":
+        if pages or option("manual") == "enabled":
             self.assertLessEqual({f"tutti-{command}.1" for command in commands} | {"tutti.1"}, pages)
         examples = ROOT / "apps/examples"
         self.assertEqual(sorted(path.name for path in (self.data / "doc/tutti/examples").iterdir()),
