@@ -26,7 +26,7 @@ for (const [i, name] of ["light", "dark"].entries())
   test(`text of the ${name} scheme has a contrast of at least 4.5 on what it stands on`, () => {
     const scheme = schemes[i];
     for (const [text, ground] of [["ink", "paper"], ["ink", "lane"], ["ink", "grid"], ["muted", "paper"], ["muted", "lane"],
-      ["miss", "paper"], ["focus", "paper"]])
+      ["miss", "paper"], ["over", "paper"], ["over", "lane"], ["focus", "paper"]])
       assert.ok(contrast(scheme[text], scheme[ground]) >= 4.5, `${text} on ${ground}: ${contrast(scheme[text], scheme[ground])}`);
   });
 

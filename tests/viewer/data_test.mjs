@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { madeRun, PLANTED } from "./made_run.mjs";
+import { madeRun, OVER, PLANTED } from "./made_run.mjs";
 import { module } from "./modules.mjs";
 
 const { decode } = await module("data");
 const { attribution, isMiss, jobNumbers, lateness, modelError, verdictText } = await module("jobs");
-const { margins, missesOf } = await module("tables");
+const { lateJobsOf, lateText, margins } = await module("tables");
 
 const run = () => madeRun({ jobs: 100 });
 const changed = (change) => {
@@ -60,22 +60,33 @@ test("optional columns and whole tables may be absent", () => {
   assert.equal(data.machine, null);
   const bare = changed((run) => ["cause", "caused_by", "over_by_ns", "predicted_ns"].forEach((key) => delete run.jobs[key]));
   assert.ok(Number.isNaN(modelError(bare.jobs, 0)));
-  const miss = missesOf(bare, new Uint8Array(2).fill(1))[0];
+  const miss = lateJobsOf(bare, new Uint8Array(2).fill(1))[0];
   assert.equal(attribution(bare, miss), "no cause was recorded");
 });
 
 test("the planted misses are the misses, with how late they were and why", () => {
   const data = decode(JSON.stringify(run()));
-  const misses = missesOf(data, new Uint8Array(2).fill(1));
+  const misses = lateJobsOf(data, new Uint8Array(2).fill(1)).filter((job) => isMiss(data.jobs, job));
   assert.deepEqual(misses.map((job) => data.jobs.causes[data.jobs.cause[job]]), PLANTED.map(({ cause }) => cause));
   misses.forEach((job, i) => assert.ok(Math.abs(lateness(data.jobs, job) - PLANTED[i].late) <= 3)); // each step is rounded to ns
   assert.equal(verdictText(data.jobs, misses[0]), "missed its deadline by 1.250 ms");
   // Response 20 ms + 0.43 ms, bound 9.5 ms.
   assert.equal(attribution(data, misses[1]),
     "blocking: other jobs ran longer than their Wcet while it waited, by jobs of alarm; 10.930 ms over its bound");
-  assert.deepEqual(missesOf(data, Uint8Array.of(0, 1)), []);
+  assert.deepEqual(lateJobsOf(data, Uint8Array.of(0, 1)), []);
   assert.ok(jobNumbers(data, misses[0]).some(([name]) => name === "attribution"));
   assert.ok(!jobNumbers(data, 0).some(([name]) => name === "attribution"));
+});
+
+test("jobs over their bound are late, with their cause, though they met their deadline", () => {
+  const data = decode(JSON.stringify(run()));
+  const late = lateJobsOf(data, new Uint8Array(2).fill(1));
+  assert.equal(late.length, PLANTED.length + OVER.length);
+  const [over] = late.filter((job) => !isMiss(data.jobs, job));
+  assert.match(verdictText(data.jobs, over), /^met its deadline/);
+  assert.equal(attribution(data, over), "transfer: a copy was slower than at guaranteed bandwidths; 700.000 us over its bound");
+  assert.equal(lateText(data, late), "3 misses, 4 over their bound"); // those that missed were over it, too
+  assert.equal(lateText(data, [over]), "0 misses, 1 over its bound");
 });
 
 test("jobs that never ran are misses, those behind the end of a run are not", () => {
@@ -91,7 +102,7 @@ test("jobs that never ran are misses, those behind the end of a run are not", ()
 
 test("margins count the jobs of the page, unless the data has those of the whole run", () => {
   const [inspect, alarm] = margins(decode(JSON.stringify(run())));
-  assert.deepEqual([inspect.jobs, inspect.misses, alarm.jobs, alarm.misses], [80, 3, 20, 0]);
+  assert.deepEqual([inspect.jobs, inspect.misses, inspect.overBound, alarm.jobs, alarm.misses, alarm.overBound], [80, 3, 4, 20, 0, 0]);
   assert.ok(Math.abs(inspect.worstResponse - 24_002_000) <= 3);
   const [whole] = margins(changed(({ tasks }) => Object.assign(tasks, { jobs: [5e6, 1], misses: [4, 0], worst_response_ns: [null, null] })));
   assert.deepEqual([whole.jobs, whole.misses], [5e6, 4]);

@@ -40,7 +40,7 @@ after(async () => {
 
 test("each planted miss is found with the keyboard and read with its attribution", options, async () => {
   const { page, complaints } = await browser.open(html);
-  const misses = parseInt(await page.textContent("#miss-count"), 10);
+  const misses = parseInt(await page.textContent("#late-count"), 10);
   assert.equal(misses, PLANTED.length);
   const read = [];
   for (let i = 0; i < misses; ++i) {

@@ -1,4 +1,4 @@
-// Makes the data of a run for tests of the viewer: a machine of four GPUs, two tasks, planted misses; all from a seed.
+// Makes the data of a run for tests of the viewer: a machine of four GPUs, two tasks, planted misses and jobs over their bound; all from a seed.
 //
 // As a program: node made_run.mjs JOBS SEED FILE.html writes a page with it.
 import { readFileSync, writeFileSync } from "node:fs";
@@ -25,6 +25,8 @@ export const PLANTED = [
   { part: 0.52, cause: "blocking", late: 430_000 },
   { part: 0.88, cause: "kernel", late: 4_002_000 },
 ];
+/** Jobs over their bound that meet their deadline, and by how much they are over it. */
+export const OVER = [{ part: 0.35, cause: "transfer", over: 700_000 }];
 
 function machine() {
   const gpus = [...Array(GPUS).keys()];
@@ -77,7 +79,7 @@ export function madeRun({ jobs: count, seed = 1 }) {
     "predicted_ns", "verdict", "cause", "caused_by", "over_by_ns"]) jobs[key] = [];
   const slices = { names: ["image", "compare", "report"].flatMap((name) => [...Array(GPUS).keys()].map((g) => `${name}${g}`)) };
   for (const key of ["lane", "name", "measured", "start_ns", "length_ns", "job", "bytes", "route"]) slices[key] = [];
-  const planted = new Map(PLANTED.map((miss) => [5 * Math.floor((miss.part * count) / 5) + 1, miss]));
+  const planted = new Map([...PLANTED, ...OVER].map((late) => [5 * Math.floor((late.part * count) / 5) + 1, late]));
   for (let j = 0; j < count; ++j) {
     const [round, within] = [Math.floor(j / 5), j % 5]; // four images, then an alarm
     const t = within < 4 ? 0 : 1;
@@ -85,15 +87,16 @@ export function madeRun({ jobs: count, seed = 1 }) {
     const arrival = round * 100_000_000 + (t === 0 ? within * 25_000_000 : 12_000_000);
     const release = Math.round(1000 + 4000 * draw() ** 4);
     const predicted = Math.round(task.bytes / 40) + Math.round(task.bytes / 10) + Math.round(task.bytes / 400);
-    const miss = planted.get(j);
+    const late = planted.get(j);
+    const response = late && (late.late ? task.deadline + late.late : task.bound + late.over);
     const start = arrival + release;
-    const slowness = miss ? (task.deadline + miss.late - release) / predicted : 1;
-    const finish = addWork(slices, j, task, start, slowness, miss ? () => 2 / 3 : draw);
+    const slowness = late ? (response - release) / predicted : 1;
+    const finish = addWork(slices, j, task, start, slowness, late ? () => 2 / 3 : draw);
     const row = {
       task: t, index: t === 0 ? 4 * round + within : round, arrival_ns: arrival, start_ns: start, finish_ns: finish,
-      deadline_ns: arrival + task.deadline, release_lateness_ns: release, predicted_ns: predicted, verdict: miss ? 1 : 0,
-      cause: miss ? jobs.causes.indexOf(miss.cause) : null, caused_by: miss?.cause === "blocking" ? 1 - t : null,
-      over_by_ns: miss ? finish - arrival - task.bound : null,
+      deadline_ns: arrival + task.deadline, release_lateness_ns: release, predicted_ns: predicted, verdict: late?.late ? 1 : 0,
+      cause: late ? jobs.causes.indexOf(late.cause) : null, caused_by: late?.cause === "blocking" ? 1 - t : null,
+      over_by_ns: late ? finish - arrival - task.bound : null,
     };
     for (const [key, value] of Object.entries(row)) jobs[key].push(value);
   }

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { startBrowser } from "./browser.mjs";
-import { madeRun, pageWith, PLANTED } from "./made_run.mjs";
+import { madeRun, OVER, pageWith, PLANTED } from "./made_run.mjs";
 
 let browser;
 const html = pageWith(madeRun({ jobs: 2000, seed: 1 }));
@@ -17,22 +17,24 @@ const frame = (page) => page.evaluate(() => new Promise((done) => requestAnimati
 test("opens without a complaint and without a request", async () => {
   const { page, complaints } = await browser.open(html);
   assert.equal(await page.title(), "A made run of 2000 jobs - tutti");
-  assert.equal(await page.textContent("#miss-count"), "3 misses");
+  assert.equal(await page.textContent("#late-count"), "3 misses, 4 over their bound");
   assert.ok(await framesDrawn(page) >= 1);
   assert.deepEqual(complaints, []);
 });
 
-test("n finds each planted miss, p goes back, and each is read with its attribution", async () => {
+test("n finds each miss and each job over its bound, p goes back, and each is read with its attribution", async () => {
   const { page, complaints } = await browser.open(html);
-  for (const [i, { cause }] of PLANTED.entries()) {
+  const planted = [...PLANTED, ...OVER].sort((a, b) => a.part - b.part);
+  for (const [i, { cause, late }] of planted.entries()) {
     await page.keyboard.press("n");
-    assert.match(await status(page), new RegExp(`^Miss ${i + 1} of 3: inspect \\d+ at .* missed its deadline by .*Attribution: ${cause}: `));
+    const verdict = late ? "missed its deadline by " : "met its deadline, ";
+    assert.match(await status(page), new RegExp(`^Late job ${i + 1} of 4: inspect \\d+ at .* ${verdict}.*Attribution: ${cause}: .*over its bound`));
     assert.match(await page.textContent("#numbers"), new RegExp(`attribution${cause}`));
   }
   await page.keyboard.press("n");
-  assert.match(await status(page), /^Miss 1 of 3/);
+  assert.match(await status(page), /^Late job 1 of 4/);
   await page.keyboard.press("p");
-  assert.match(await status(page), /^Miss 3 of 3.*missed its deadline by 4\.002 ms/);
+  assert.match(await status(page), /^Late job 4 of 4.*missed its deadline by 4\.002 ms/);
   assert.equal(await page.getAttribute("#status", "aria-live"), "polite");
   assert.deepEqual(complaints, []);
 });
@@ -51,13 +53,13 @@ test("Tab and Enter reach the misses too, and focus is visible wherever it goes"
     assert.equal(focus.outline, "solid", JSON.stringify(focus));
     reached.push(focus.id || focus.name);
   }
-  for (const id of ["previous-miss", "next-miss", "zoom-in", "zoom-out", "whole-run", "filter", "scroller", "inspect 273"])
+  for (const id of ["previous-late", "next-late", "zoom-in", "zoom-out", "whole-run", "filter", "scroller", "inspect 273"])
     assert.ok(reached.includes(id), `${id} in ${reached}`);
-  await page.focus("#next-miss");
+  await page.focus("#next-late");
   await page.keyboard.press("Enter");
-  assert.match(await status(page), /^Miss 1 of 3/);
-  await page.locator("#misses button").nth(2).press("Enter");
-  assert.match(await status(page), /^Miss 3 of 3/);
+  assert.match(await status(page), /^Late job 1 of 4/);
+  await page.locator("#late button").nth(3).press("Enter");
+  assert.match(await status(page), /^Late job 4 of 4/);
 });
 
 test("keys zoom and pan the lanes, and 0 shows the whole run again", async () => {
@@ -203,10 +205,11 @@ test("a jump zooms to a job that never ran, and scrolls to its row", async () =>
   data.tasks = { name: Array.from({ length: 60 }, (_, task) => `task${task}`) };
   data.jobs.task = data.jobs.task.map((_, job) => job % 60);
   data.jobs.verdict = data.jobs.verdict.map((_, job) => (job === 59 ? 2 : 0));
+  delete data.jobs.over_by_ns;
   data.jobs.start_ns[59] = data.jobs.finish_ns[59] = null;
   const { page, complaints } = await browser.open(pageWith(data));
   await page.keyboard.press("n");
-  assert.match(await status(page), /^Miss 1 of 1: task59 \d+ at .* never ran/);
+  assert.match(await status(page), /^Late job 1 of 1: task59 \d+ at .* never ran/);
   const [scroller, label] = [await page.locator("#scroller").boundingBox(), await page.locator("#labels div").nth(59).boundingBox()];
   assert.ok(label.y >= scroller.y && label.y + label.height <= scroller.y + scroller.height);
   assert.deepEqual(complaints, []);
@@ -215,12 +218,52 @@ test("a jump zooms to a job that never ran, and scrolls to its row", async () =>
 test("the filter shows some tasks alone", async () => {
   const { page } = await browser.open(html);
   await page.fill("#filter", "ala");
-  assert.equal(await page.textContent("#miss-count"), "0 misses");
+  assert.equal(await page.textContent("#late-count"), "0 misses, 0 over their bound");
   assert.equal(await page.locator("#margins tr").count(), 1);
   assert.doesNotMatch(await page.textContent("#labels"), /inspect/);
-  assert.equal(await page.isDisabled("#next-miss"), true);
+  assert.equal(await page.isDisabled("#next-late"), true);
   await page.fill("#filter", "");
-  assert.equal(await page.textContent("#miss-count"), "3 misses");
+  assert.equal(await page.textContent("#late-count"), "3 misses, 4 over their bound");
+});
+
+// inspect 0 runs from 0 to 12 ms; alarm 0 arrives at 4 ms, so it waits for 8 of them, and misses its deadline of 10 ms.
+const waits = () => ({
+  format: "tutti view", schema_version: 1, tasks: { name: ["inspect", "alarm"] },
+  jobs: { verdicts: ["met", "missed"], causes: [], task: [0, 1], index: [0, 0], arrival_ns: [0, 4e6], start_ns: [0, 12e6],
+    finish_ns: [12e6, 15e6], deadline_ns: [30e6, 14e6], predicted_ns: [12e6, 3e6], verdict: [0, 1] },
+});
+
+test("a job that waited shows for how long and for which", async () => {
+  const { page, complaints } = await browser.open(pageWith(waits()));
+  assert.equal(await page.textContent("#late-count"), "1 miss");
+  // Thin above the jobs of alarm: from 4 to 12 ms.
+  const [before, during, behind] = await page.evaluate(() => [2, 8, 13].map((ms) => {
+    const lanes = document.getElementById("lanes");
+    const x = ((ms + 0.15) / 15.3) * lanes.clientWidth; // 1 % of room at both ends
+    const y = document.querySelector("#labels div").offsetHeight + 8;
+    const left = (canvas) => canvas.getBoundingClientRect().left - lanes.getBoundingClientRect().left;
+    const tile = [...lanes.querySelectorAll("canvas")].find((canvas) => !canvas.hidden && x >= left(canvas) && x < left(canvas) + canvas.clientWidth);
+    return [...tile.getContext("2d").getImageData(x - left(tile), y, 1, 1).data].join();
+  }));
+  assert.notEqual(during, before);
+  assert.equal(before, behind);
+  await page.keyboard.press("n");
+  assert.match(await status(page), /^Late job 1 of 1: alarm 0 at 15\.000 ms missed its deadline by 1\.000 ms\. Attribution: waiting: 8\.000 ms, while inspect 0 ran \(8\.000 ms\)\.$/);
+  assert.match(await page.textContent("#numbers"), /waiting8\.000 ms/);
+  assert.deepEqual(complaints, []);
+});
+
+test("what is simulated is not called measured", async () => {
+  const texts = [];
+  for (const simulated of [0, 1]) {
+    const { page } = await browser.open(pageWith({ ...madeRun({ jobs: 100 }), simulated }));
+    await page.keyboard.press("n");
+    await page.mouse.move(700, 400);
+    texts.push(await page.evaluate(() => document.body.innerText));
+  }
+  assert.match(texts[0], /above measured ones[^]*measured length against[^]*Load at .*, measured/);
+  assert.match(texts[1], /above simulated ones[^]*simulated length against[^]*Load at .*, simulated/);
+  assert.doesNotMatch(texts[1], /measured/);
 });
 
 test("the machine graph shows the load at the pointer", async () => {
@@ -289,13 +332,13 @@ test("a prediction has slices and no jobs, a run may have jobs and no slices", a
   prediction.slices.job = prediction.slices.job.map(() => null);
   const first = await browser.open(pageWith(prediction));
   assert.equal(await first.page.isVisible("#slices-part"), true);
-  for (const id of ["#next-miss", "#series-part", "#misses-part"]) assert.equal(await first.page.isVisible(id), false);
+  for (const id of ["#next-late", "#series-part", "#late-part"]) assert.equal(await first.page.isVisible(id), false);
   await first.page.keyboard.press("j");
   assert.match(await status(first.page), /^image0 on gpu0 up/);
   const { slices, machine, routes, ...run } = madeRun({ jobs: 100 });
   const second = await browser.open(pageWith(run));
   await second.page.keyboard.press("n");
-  assert.match(await status(second.page), /^Miss 1 of 3/);
+  assert.match(await status(second.page), /^Late job 1 of 4/);
   assert.equal(await second.page.isVisible("#machine-part"), false);
   assert.deepEqual([...first.complaints, ...second.complaints], []);
 });

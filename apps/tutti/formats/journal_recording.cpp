@@ -69,6 +69,7 @@ class JournalRecording final : public JournalVisitor {
                            std::chrono::time_point_cast<std::chrono::system_clock::duration>(start_->started))))},
           {"run by", "tutti " + start_->tutti}};
       head.machine = start_->machine;
+      head.simulated = start_->backend == "sim";
     }
     head.vertices = plan_.vertices;
     head.links = plan_.links;

@@ -129,6 +129,7 @@ class TraceEvents {
     begun_ = true;
     RecordingHead head{.title = text_of(*other_data, "title"), .machine = text_of(*other_data, "machine")};
     head.measured = count_of(*other_data, "measured") == 1U;
+    head.simulated = count_of(*other_data, "simulated") == 1U;
     for (const TraceJson& pair : list(*other_data, "about"))
       if (pair.is_array() && pair.size() == 2 && pair[0].is_string() && pair[1].is_string())
         head.about.emplace_back(pair[0].get<std::string>(), pair[1].get<std::string>());

@@ -71,8 +71,8 @@ class MetricsText {
     each([&](const std::string& task, const MeasuredTask& of, const JobSummary&) {
       put("tutti_deadline_seconds{{task=\"{}\"}} {}\n", task, in_seconds(of.deadline));
     });
-    model_error("tutti_model_error_ratio", "Mean of (measured - predicted) / predicted length of undisturbed jobs.",
-                &ModelError::mean);
+    model_error("tutti_model_error_ratio",
+                "Mean of (length - predicted length) / predicted length of undisturbed jobs.", &ModelError::mean);
     model_error("tutti_worst_model_error_ratio", "The model error that is furthest from 0.", &ModelError::worst);
     return std::move(text_);
   }

@@ -14,8 +14,9 @@ namespace tutti::internal {
 struct RecordingHead {
   std::string title{};
   std::vector<std::pair<std::string, std::string>> about{};
-  bool measured = false;  ///< it has measured slices; if not, predicted ones alone
-  std::string machine{};  ///< its name
+  bool measured = false;   ///< it has measured slices; if not, predicted ones alone
+  bool simulated = false;  ///< the measured ones are of a simulated machine
+  std::string machine{};   ///< its name
   std::vector<JournalVertex> vertices{};
   std::vector<JournalLink> links{};
   std::vector<JournalShared> shared{};
@@ -40,6 +41,8 @@ struct RecordingJob {
 
   /// Whether it counts as a miss: it was released, and did not meet its deadline.
   [[nodiscard]] bool missed() const { return verdict != JobVerdict::Met && verdict != JobVerdict::NeverRun; }
+  /// Whether it was over its bound, in time or not.
+  [[nodiscard]] bool over_bound() const { return over_by > Duration{0}; }
 };
 
 /// Position of a slice in a chain of slices through which the same data goes.

@@ -104,8 +104,9 @@ void TraceWriter::begin(const RecordingHead& head) {
   loads_.begin(head.links);
   text_->print(
       "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"format\":\"tutti trace\",\"schema_version\":{},"
-      "\"written_by\":\"tutti {}\",\"title\":{},\"measured\":{},\"about\":[",
-      kTraceVersion, TUTTI_VERSION, json_text(head.title), head.measured ? 1 : 0);
+      "\"written_by\":\"tutti {}\",\"title\":{},\"measured\":{},{}\"about\":[",
+      kTraceVersion, TUTTI_VERSION, json_text(head.title), head.measured ? 1 : 0,
+      head.simulated ? "\"simulated\":1," : "");
   std::string_view comma;
   for (const auto& [what, content] : head.about)
     text_->print("{}[{},{}]", std::exchange(comma, ","), json_text(what), json_text(content));
@@ -151,6 +152,7 @@ void TraceWriter::add_task(const RecordingTask& task) {
   if (task.bound) more += fmt::format(",\"bound_us\":{}", us(*task.bound));
   if (task.deadline) more += fmt::format(",\"deadline_us\":{}", us(*task.deadline));
   task_names_.push_back(inner(task.name));
+  waits_.push_back({kJobsProcess, task_names_.back() + " waiting", ""});
   tasks_.push_back({kJobsProcess, task_names_.back(), std::move(more)});
   tasks_.back().threads.push_back(++threads_);
   tasks_.back().ends.push_back(Duration::min());
@@ -254,6 +256,11 @@ void TraceWriter::write_instant(const RecordingJob& job, const Place& place, Dur
 }
 
 void TraceWriter::write(const RecordingJob& job) {
+  if (job.start && *job.start > job.arrival) {
+    const Place at = place(waits_[job.task], job.arrival, *job.start);
+    event(R"({{"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},"name":"{} {} waits","cat":"waiting"}})", kJobsProcess,
+          at.thread, us(at.start), us(std::max(*job.start - at.start, Duration{0})), task_names_[job.task], job.index);
+  }
   Track& track = tasks_[job.task];
   const bool ran = job.start && job.finish;
   const Duration start = job.start.value_or(job.arrival);
@@ -279,6 +286,7 @@ void TraceWriter::write(const RecordingJob& job) {
   text_->print("}}}}");
   write_instant(job, at, job.deadline, "deadline", "deadline", 't');
   if (job.missed()) write_instant(job, at, job.finish.value_or(job.deadline), to_string(job.verdict), "miss", 'p');
+  if (job.over_bound()) write_instant(job, at, job.finish.value_or(job.deadline), "over bound", "over_bound", 'p');
 }
 
 void TraceWriter::end(std::span<const std::string> notes) {

@@ -50,7 +50,8 @@ class LinkLoads {
 
 /// Writes a recording in the Trace Event Format that Perfetto's and Chrome's viewers read: a process for each device
 /// and one for its predicted times, a thread for each engine, flows along the data of a job, counters for links,
-/// instants for deadlines and misses. It keeps so many events alone as are needed to put them in order.
+/// instants for deadlines, misses and jobs over their bound. It keeps so many events alone as are needed to put them in
+/// order.
 class TraceWriter final : public RecordingSink {
  public:
   /// @param text  outlives the writer
@@ -107,8 +108,8 @@ class TraceWriter final : public RecordingSink {
   RecordingHead head_;
   std::uint64_t events_ = 0;
   std::uint32_t threads_ = 0;
-  std::map<std::string, std::uint32_t> devices_;  // that have processes
-  std::vector<Track> tasks_;
+  std::map<std::string, std::uint32_t> devices_;      // that have processes
+  std::vector<Track> tasks_, waits_;                  // [tasks]
   std::vector<std::string> task_names_;               // as JSON, without quotation marks
   std::vector<Track> lanes_[2];                       // predicted, measured
   std::vector<std::string> names_, routes_;           // as JSON

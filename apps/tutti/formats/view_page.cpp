@@ -47,9 +47,10 @@ void ViewPage::job(const RecordingJob& job) {
   Task& task = tasks_[job.task];
   ++task.jobs;
   task.misses += job.missed() ? 1 : 0;
+  task.over_bound += job.over_bound() ? 1 : 0;
   if (job.response) task.worst_response = std::max(task.worst_response, *job.response);
   jobs_.push_back(job);
-  if (jobs_.size() >= 2 * (limits_.jobs + limits_.misses)) drop(limits_.jobs, ~std::uint64_t{0});
+  if (jobs_.size() >= 2 * (limits_.jobs + limits_.late)) drop(limits_.jobs, ~std::uint64_t{0});
 }
 
 void ViewPage::slice(const RecordingSlice& slice) {
@@ -57,14 +58,14 @@ void ViewPage::slice(const RecordingSlice& slice) {
   if (slices_.size() >= 4 * std::max<std::uint64_t>(limits_.slices, 1)) drop(limits_.jobs, 2 * limits_.slices);
 }
 
-/// Keeps the last jobs with their slices, and the misses before them.
+/// Keeps the last jobs with their slices, and before them those that missed or were over their bound.
 void ViewPage::drop(std::uint64_t most_jobs, std::uint64_t most_slices) {
   if (jobs_.empty()) return;
   std::unordered_map<std::uint64_t, std::uint64_t> slices_of;
   for (const RecordingSlice& slice : slices_) ++slices_of[slice.job];
   std::uint64_t slices = 0;
   std::size_t first = jobs_.size();  // of those that are kept in a row
-  while (first > kept_misses_ && jobs_.size() - first < most_jobs) {
+  while (first > kept_late_ && jobs_.size() - first < most_jobs) {
     slices += slices_of[jobs_[first - 1].number];
     if (slices > most_slices && first < jobs_.size()) break;
     --first;
@@ -72,12 +73,13 @@ void ViewPage::drop(std::uint64_t most_jobs, std::uint64_t most_slices) {
   std::deque<RecordingJob> kept;
   std::unordered_map<std::uint64_t, bool> is_kept;
   for (std::size_t j = 0; j < jobs_.size(); ++j) {
-    const bool keeps = j >= first || j < kept_misses_ || (jobs_[j].missed() && kept.size() < limits_.misses);
+    const bool is_late = jobs_[j].missed() || jobs_[j].over_bound();
+    const bool keeps = j >= first || j < kept_late_ || (is_late && kept.size() < limits_.late);
     if (!keeps) continue;
     is_kept[jobs_[j].number] = true;
     kept.push_back(jobs_[j]);
   }
-  kept_misses_ = kept.size() - (jobs_.size() - first);
+  kept_late_ = kept.size() - (jobs_.size() - first);
   jobs_ = std::move(kept);
   std::erase_if(slices_,
                 [&](const RecordingSlice& slice) { return slice.job != kNoJob && !is_kept.contains(slice.job); });
@@ -88,8 +90,9 @@ void ViewPage::end(std::span<const std::string> notes) {
   drop(limits_.jobs, limits_.slices);
   if (jobs_.size() < all_jobs_)
     notes_.push_back(
-        fmt::format("{} of {} jobs are shown: the last {}, and {} before them that missed; --jobs N shows more",
-                    jobs_.size(), all_jobs_, jobs_.size() - kept_misses_, kept_misses_));
+        fmt::format("{} of {} jobs are shown: the last {}, and {} before them that missed or were over their bound; "
+                    "--jobs N shows more",
+                    jobs_.size(), all_jobs_, jobs_.size() - kept_late_, kept_late_));
 }
 
 void ViewPage::write(std::FILE* file) const {
@@ -100,6 +103,7 @@ void ViewPage::write(std::FILE* file) const {
              json_text(head_.title));
   const auto put_text = [&](const std::string& each) { text.print("{}", json_text(each)); };
   const auto put_pair = [&](const auto& pair) { text.print("[{},{}]", json_text(pair.first), json_text(pair.second)); };
+  if (head_.simulated) text.print("\"simulated\":1,");
   put_list(text, "about", head_.about, put_pair);
   text.print(",");
   put_list(text, "notes", notes_, put_text);
@@ -147,6 +151,7 @@ void ViewPage::write(std::FILE* file) const {
   put_tasks("deadline_ns", [](const Task& task) { return ns(task.task.deadline); });
   put_tasks("jobs", [](const Task& task) { return std::optional<std::int64_t>(task.jobs); });
   put_tasks("misses", [](const Task& task) { return std::optional<std::int64_t>(task.misses); });
+  put_tasks("over_bound", [](const Task& task) { return std::optional<std::int64_t>(task.over_bound); });
   put_tasks("worst_response_ns", [](const Task& task) {
     return task.worst_response < Duration{0} ? std::nullopt : std::optional(task.worst_response.count());
   });

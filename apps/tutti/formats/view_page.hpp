@@ -13,7 +13,7 @@ namespace tutti::internal {
 struct ViewLimits {
   std::uint64_t jobs = 20'000;     ///< the last ones
   std::uint64_t slices = 100'000;  ///< of these jobs
-  std::uint64_t misses = 1'000;    ///< before these jobs, which are shown too
+  std::uint64_t late = 1'000;      ///< missed or over their bound, before these jobs; they are shown too
 };
 
 /// Collects a recording for the page of apps/viewer, and writes the page. Its memory is bounded by the limits.
@@ -36,7 +36,7 @@ class ViewPage final : public RecordingSink {
  private:
   struct Task {
     RecordingTask task;
-    std::uint64_t jobs = 0, misses = 0;  // of the whole recording
+    std::uint64_t jobs = 0, misses = 0, over_bound = 0;  // of the whole recording
     Duration worst_response{-1};
   };
 
@@ -49,7 +49,7 @@ class ViewPage final : public RecordingSink {
   std::vector<std::string> names_, notes_;
   std::vector<std::vector<std::uint32_t>> routes_;
   std::uint64_t all_jobs_ = 0;
-  std::uint64_t kept_misses_ = 0;  // at the beginning of `jobs_`
+  std::uint64_t kept_late_ = 0;  // at the beginning of `jobs_`
   std::deque<RecordingJob> jobs_;
   std::deque<RecordingSlice> slices_;
 };

@@ -16,6 +16,7 @@ export interface Scheme {
   ink: string;
   muted: string;
   miss: string;
+  over: string;
   focus: string;
   hidden: string;
 }
@@ -30,6 +31,7 @@ export function currentScheme(): Scheme {
     ink: of("ink"),
     muted: of("muted"),
     miss: of("miss"),
+    over: of("over"),
     focus: of("focus"),
     hidden: of("hidden"),
   };

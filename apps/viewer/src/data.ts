@@ -4,6 +4,7 @@ export interface RunData {
   writtenBy: string;
   about: [string, string][];
   notes: string[];
+  actual: "measured" | "simulated"; // what its slices are that are not predicted
   lanes: { device: string[]; engine: string[] };
   tasks: Tasks;
   jobs: Jobs;
@@ -18,6 +19,7 @@ export interface Tasks {
   deadline: Float64Array;
   jobs: Float64Array;
   misses: Float64Array;
+  overBound: Float64Array;
   worstResponse: Float64Array;
 }
 
@@ -113,6 +115,7 @@ function runData(document: Table): RunData {
     writtenBy: text(document, "written_by"),
     about: list(document, "about").map((pair, i) => aboutPair(pair, `about[${i}]`)),
     notes: strings(document, "notes"),
+    actual: document.simulated === 1 ? "simulated" : "measured",
     lanes: { device, engine },
     tasks,
     jobs,
@@ -131,6 +134,7 @@ function tasksOf(from: Table): Tasks {
     deadline: column.times("deadline_ns"),
     jobs: column.times("jobs"),
     misses: column.times("misses"),
+    overBound: column.times("over_bound"),
     worstResponse: column.times("worst_response_ns"),
   };
 }

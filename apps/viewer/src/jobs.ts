@@ -1,6 +1,8 @@
 import type { Jobs, RunData, Slices } from "./data.js";
 import { formatBytes, formatDuration, formatInstant } from "./time.js";
 
+const MOST_WAITED_FOR = 3; // jobs in a sentence
+
 /** Verdicts of jobs that met no deadline, or have no valid results. */
 const MISSES = new Set(["missed", "dropped", "skipped", "aborted", "failed"]);
 
@@ -14,7 +16,7 @@ const CAUSES: Record<string, string> = {
   host: "work on the host took longer than declared",
   dispatch: "time went by between the dispatcher and the batches",
   foreign: "a copy was slow while another process used the same GPU",
-  unknown: "nothing that was measured explains it",
+  unknown: "nothing that was recorded explains it",
 };
 
 const VERDICTS: Record<string, string> = {
@@ -28,6 +30,11 @@ const VERDICTS: Record<string, string> = {
 
 export function isMiss(jobs: Jobs, job: number): boolean {
   return MISSES.has(jobs.verdicts[jobs.verdict[job]!]!);
+}
+
+/** Whether a job took longer than its bound. A guarantee is broken then, even where the deadline was met. */
+export function isOverBound(jobs: Jobs, job: number): boolean {
+  return jobs.overBy[job]! > 0;
 }
 
 /** Finish minus deadline, in ns: above 0 for a miss. NaN where one is unknown. */
@@ -60,15 +67,33 @@ export function verdictText(jobs: Jobs, job: number): string {
   return VERDICTS[verdict] ?? verdict;
 }
 
-/** Why the job took longer than its bound: "transfer: a copy was slower ..., 1.300 ms over its bound". */
+/** Why the job was late: "transfer: a copy was slower ..., 1.300 ms over its bound"; without a cause, why it waited. */
 export function attribution(data: RunData, job: number): string {
   const { jobs } = data;
   const over = known(jobs.overBy[job]!);
   const excess = over === undefined ? "" : `; ${formatDuration(over)} over its bound`;
   const cause = jobs.causes[jobs.cause[job]!];
-  if (cause === undefined) return over === undefined ? "no cause was recorded" : `no cause was recorded${excess}`;
+  if (cause === undefined) return `${waitingText(data, job) ?? "no cause was recorded"}${excess}`;
   const by = jobs.causedBy[job]! < 0 ? "" : `, by jobs of ${data.tasks.name[jobs.causedBy[job]!]}`;
   return `${cause}: ${CAUSES[cause] ?? "this page does not know that cause"}${by}${excess}`;
+}
+
+/** From the arrival to the start, in ns. NaN where a job did not start. */
+export function waiting(jobs: Jobs, job: number): number {
+  return jobs.start[job]! - jobs.arrival[job]!;
+}
+
+/** For which jobs it waited: "waiting: 8.000 ms, while inspect 3 ran (7.500 ms)", the longest first. */
+function waitingText(data: RunData, job: number): string | undefined {
+  const { jobs } = data;
+  const ran = [...jobs.start.keys()].filter((other) => other !== job).flatMap((other) => {
+    const time = Math.min(jobs.finish[other]!, jobs.start[job]!) - Math.max(jobs.start[other]!, jobs.arrival[job]!);
+    return time > 0 ? [{ other, time }] : [];
+  }).sort((a, b) => b.time - a.time || a.other - b.other);
+  const names = ran.slice(0, MOST_WAITED_FOR).map(({ other, time }) => `${jobName(data, other)} ran (${formatDuration(time)})`);
+  if (names.length === 0) return undefined;
+  if (ran.length > names.length) names.push(`${ran.length - names.length} more ran`);
+  return `waiting: ${formatDuration(waiting(jobs, job))}, while ${names.join(", ")}`;
 }
 
 /** What is known of a job: names and values, for reading. */
@@ -76,14 +101,14 @@ export function jobNumbers(data: RunData, job: number): [string, string][] {
   const { jobs, tasks } = data;
   const task = jobs.task[job]!;
   const error = known(modelError(jobs, job));
-  const late = isMiss(jobs, job) || known(jobs.overBy[job]!) !== undefined;
+  const late = isMiss(jobs, job) || isOverBound(jobs, job);
   return [
     ["job", jobName(data, job)],
     ["verdict", verdictText(jobs, job)],
     ...(late ? [["attribution", attribution(data, job)] as [string, string]] : []),
     ...rows(formatInstant, ["arrival", jobs.arrival[job]!], ["start", jobs.start[job]!], ["finish", jobs.finish[job]!],
       ["deadline", jobs.deadline[job]!]),
-    ...rows(formatDuration, ["response", jobs.response[job]!], ["bound", tasks.bound[task]!],
+    ...rows(formatDuration, ["waiting", waiting(jobs, job)], ["response", jobs.response[job]!], ["bound", tasks.bound[task]!],
       ["release lateness", jobs.releaseLateness[job]!], ["predicted length", jobs.predicted[job]!]),
     ...(error === undefined ? [] : [["model error", formatPercent(error)] as [string, string]]),
   ];
@@ -99,7 +124,7 @@ export function sliceNumbers(data: RunData, slice: number): [string, string][] {
   const job = slices.job[slice]!;
   return [
     ["slice", `${slices.names[slices.name[slice]!]} on ${lanes.device[lane]} ${lanes.engine[lane]}${size}`],
-    [slices.measured[slice] ? "measured" : "predicted", sliceTimes(slices, slice)],
+    [slices.measured[slice] ? data.actual : "predicted", sliceTimes(slices, slice)],
     ...(job < 0 ? [] : jobNumbers(data, job)),
   ];
 }

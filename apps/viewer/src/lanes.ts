@@ -1,7 +1,7 @@
 import { type Scheme, SERIES } from "./colours.js";
 import type { RunData } from "./data.js";
 import { extent, jobName } from "./jobs.js";
-import { arranged, type Band, type Item, type Row, rowsOf, taskOfSlice, totalHeight } from "./rows.js";
+import { arranged, type Band, type Item, type Marks, type Row, rowsOf, taskOfSlice, totalHeight } from "./rows.js";
 import { lowerBound, upperBound } from "./search.js";
 import type { State } from "./state.js";
 import { packed, Strips } from "./strips.js";
@@ -16,9 +16,10 @@ const LEAST_NAMED = 44; // px: narrower slices have no name
 const OVERVIEW = 12; // px
 const AXIS = OVERVIEW + 20; // px
 const NARROW = 6; // pixels: narrower slices are painted in strips
-const FAINT = 0.6; // of predicted slices above measured ones
+const FAINT = 0.6; // of predicted slices above measured ones, and of waiting
 const PACKED = SERIES.map((series) => packed(series.fill));
 const NEAR = 4; // px: how far beside a slice a pointer still means it
+const MARKS: readonly (keyof Marks)[] = ["over", "miss"]; // misses are painted over the others
 const BEYOND = 6; // px: what stands this far beside a tile may reach into it
 
 /** What the tiles show besides their part of the run; where it is another, they are painted again. */
@@ -39,7 +40,7 @@ export class Lanes {
   private readonly cursor: HTMLElement;
   private readonly hovered: HTMLElement;
   private edge!: CanvasRenderingContext2D; // what stands at the left edge, with the names of slices that begin before it
-  private misses = new Float64Array();
+  private marks: Marks = { miss: new Float64Array(), over: new Float64Array() };
   private resolution = 1;
   private painted: Painted | null = null;
 
@@ -63,7 +64,8 @@ export class Lanes {
   /** Leaves out the jobs of tasks that are not shown. @post resize() fits the canvases to the rest. */
   arrange(shown: Uint8Array): void {
     this.rows = arranged(this.all, shown);
-    this.misses = Float64Array.from(this.rows.flatMap((row) => [...row.misses])).sort();
+    const all = (of: keyof Marks) => Float64Array.from(this.rows.flatMap((row) => [...row.marks[of]])).sort();
+    this.marks = { miss: all("miss"), over: all("over") };
   }
   get height(): number {
     return totalHeight(this.rows);
@@ -138,7 +140,7 @@ export class Lanes {
     context.font = FONT;
     context.textBaseline = "middle";
     this.drawSlices(tile, rows, state);
-    for (const row of rows) this.drawMisses(tile, row);
+    for (const row of rows) this.drawMarks(tile, row);
     this.drawSelected(tile, rows, state);
   }
 
@@ -198,8 +200,10 @@ export class Lanes {
     const left = place(state.view.from);
     const right = Math.max(place(state.view.to), left + 2);
     context.fillRect(left, 2, right - left, OVERVIEW - 4);
-    context.fillStyle = this.scheme.miss;
-    apart(this.misses, 0, this.misses.length, place, (x) => context.fillRect(x - 1, 0, 2, OVERVIEW));
+    for (const kind of MARKS) {
+      context.fillStyle = this.scheme[kind];
+      apart(this.marks[kind], 0, this.marks[kind].length, place, (x) => context.fillRect(x - 1, 0, 2, OVERVIEW));
+    }
     context.strokeStyle = this.scheme.ink;
     context.lineWidth = 1;
     context.strokeRect(left - 0.5, 0.5, right - left + 1, OVERVIEW - 1);
@@ -272,19 +276,22 @@ export class Lanes {
     return kind === "job" ? jobName(this.data, item) : slices.names[slices.name[item]!]!;
   }
 
-  /** A bar with a triangle on it where a job missed: its form says so too, not its colour alone. */
-  private drawMisses({ context, part, width }: Tile, row: Row): void {
-    if (row.misses.length === 0) return;
+  /** A bar where a job ended late, with a triangle on it for a miss and a square for a job over its bound: the form says so too. */
+  private drawMarks({ context, part, width }: Tile, row: Row): void {
     const { from, to } = beyond(part, width);
-    context.fillStyle = this.scheme.miss;
-    apart(row.misses, lowerBound(row.misses, from), upperBound(row.misses, to), placeIn(part, width), (x) => {
-      context.fillRect(x - 1.5, row.top + 1, 3, row.height - 2);
-      context.beginPath();
-      context.moveTo(x - 5, row.top + 1);
-      context.lineTo(x + 5, row.top + 1);
-      context.lineTo(x, row.top + 9);
-      context.fill();
-    });
+    for (const kind of MARKS) {
+      const ends = row.marks[kind];
+      context.fillStyle = this.scheme[kind];
+      apart(ends, lowerBound(ends, from), upperBound(ends, to), placeIn(part, width), (x) => {
+        context.fillRect(x - 1.5, row.top + 1, 3, row.height - 2);
+        if (kind === "over") return context.fillRect(x - 4, row.top + 1, 8, 8);
+        context.beginPath();
+        context.moveTo(x - 5, row.top + 1);
+        context.lineTo(x + 5, row.top + 1);
+        context.lineTo(x, row.top + 9);
+        context.fill();
+      });
+    }
   }
 
   /** The selected job from its arrival to its finish, and a dashed line at its deadline. */

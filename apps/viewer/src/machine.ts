@@ -14,10 +14,12 @@ const BELOW_GPUS = 5; // a switch that joins GPUs alone
 export class Load {
   private readonly tracks: Track[];
   readonly measured: boolean;
+  readonly word: string;
 
   constructor(private data: RunData, rows: readonly Row[]) {
     const { slices } = data;
     this.measured = slices.measured.some((measured, i) => measured === 1 && slices.route[i]! >= 0);
+    this.word = this.measured ? data.actual : "predicted";
     this.tracks = rows.flatMap((row) => row.bands).filter((band) => band.kind === "slice").map((band) => band.track);
   }
 
@@ -114,7 +116,7 @@ export class MachineGraph {
     this.drawn = instant;
     const { links, shared } = this.machine;
     const gbps = this.load.at(instant);
-    this.instant.textContent = `Load at ${formatInstant(instant)}, ${this.load.measured ? "measured" : "predicted"}`;
+    this.instant.textContent = `Load at ${formatInstant(instant)}, ${this.load.word}`;
     this.lines.forEach(({ line, label }, l) => {
       const part = gbps[l]! / links.gbps[l]!;
       if (!say(this.cells[l]!, cell(gbps[l]!, part))) return;

@@ -8,7 +8,7 @@ import type { Item } from "./rows.js";
 import { Series } from "./series.js";
 import { Sight } from "./sight.js";
 import { startState, type State } from "./state.js";
-import { fillMargins, fillMisses, fillSlices, missesLeftOut, missesOf } from "./tables.js";
+import { fillLateJobs, fillMargins, fillSlices, lateJobsLeftOut, lateJobsOf, lateText } from "./tables.js";
 import { formatInstant } from "./time.js";
 import { around, clamped, panned, type View, zoomed } from "./view.js";
 
@@ -27,8 +27,8 @@ export class Page {
   private readonly graph: MachineGraph | null;
   private readonly ordered: Int32Array; // jobs by arrival; slices by start where there are none
   private readonly sight = new Sight(() => this.schedule());
-  private misses: number[];
-  private miss = -1; // position in `misses` of the one jumped to last
+  private late: number[]; // jobs that missed, or were over their bound, by time
+  private jumped = -1; // position in `late` of the one jumped to last
   private frame = 0;
   private labels = 0; // px, width of the column of names
   private printing = false;
@@ -38,7 +38,7 @@ export class Page {
     this.state = startState(data);
     const scheme = currentScheme();
     this.lanes = new Lanes(data, element("lanes"), (element("axis") as HTMLCanvasElement).getContext("2d", { alpha: false })!, scheme);
-    this.misses = missesOf(data, this.state.shown);
+    this.late = lateJobsOf(data, this.state.shown);
     this.ordered = this.itemsByTime();
     this.lanes.arrange(this.state.shown);
     this.fillLabels();
@@ -145,33 +145,35 @@ export class Page {
     this.element("margins-part").hidden = this.data.tasks.name.length === 0;
     this.element("machine-part").hidden = this.graph === null;
     this.element("slices-part").hidden = !fillSlices(this.data, this.element("slices"));
-    for (const id of ["filter-part", "misses-part", "previous-miss", "next-miss", "miss-count"]) this.element(id).hidden = jobs.count === 0;
+    for (const id of ["filter-part", "late-part", "previous-late", "next-late", "late-count"]) this.element(id).hidden = jobs.count === 0;
     this.element("pairs").hidden = !slices.measured.includes(1) || !slices.measured.includes(0);
+    this.element("actual").textContent = this.data.actual;
+    this.element("marks").hidden = jobs.count === 0;
     this.element("task-names").replaceChildren(...this.data.tasks.name.map((name) => new Option(name, name)));
     if (jobs.count + slices.count === 0) this.say("The data has no jobs and no slices.");
   }
   private fillTables(): void {
     const { shown } = this.state;
     fillMargins(this.data, shown, this.element("margins"));
-    fillMisses(this.data, this.misses, this.element("misses"), (miss) => this.jump(miss));
-    this.element("misses-table").hidden = this.misses.length === 0;
-    this.element("no-misses").hidden = this.misses.length > 0;
-    this.element("misses-left").textContent = missesLeftOut(this.misses);
-    this.element("miss-count").textContent = this.misses.length === 1 ? "1 miss" : `${this.misses.length} misses`;
-    for (const id of ["previous-miss", "next-miss"]) (this.element(id) as HTMLButtonElement).disabled = this.misses.length === 0;
+    fillLateJobs(this.data, this.late, this.element("late"), (position) => this.jump(position));
+    this.element("late-table").hidden = this.late.length === 0;
+    this.element("no-late").hidden = this.late.length > 0;
+    this.element("late-left").textContent = lateJobsLeftOut(this.late);
+    this.element("late-count").textContent = lateText(this.data, this.late);
+    for (const id of ["previous-late", "next-late"]) (this.element(id) as HTMLButtonElement).disabled = this.late.length === 0;
   }
   private filter(text: string): void {
     const wanted = text.trim().toLowerCase();
     this.data.tasks.name.forEach((name, task) => {
       this.state.shown[task] = name.toLowerCase().includes(wanted) ? 1 : 0;
     });
-    this.misses = missesOf(this.data, this.state.shown);
-    this.miss = -1;
+    this.late = lateJobsOf(this.data, this.state.shown);
+    this.jumped = -1;
     this.lanes.arrange(this.state.shown);
     this.fillLabels();
     this.fillTables();
     this.resize();
-    this.say(`${this.state.shown.reduce((a, b) => a + b, 0)} of ${this.state.shown.length} tasks shown, ${this.misses.length} misses.`);
+    this.say(`${this.state.shown.reduce((a, b) => a + b, 0)} of ${this.state.shown.length} tasks shown, ${lateText(this.data, this.late)}.`);
   }
   private say(sentence: string): void {
     this.element("status").textContent = sentence;
@@ -206,18 +208,19 @@ export class Page {
     this.schedule();
   }
 
-  /** Shows a miss in the middle third of the lanes, and says which it is and why it was one. */
-  private jump(miss: number): void {
-    if (this.misses.length === 0) return this.say("No misses.");
-    this.miss = (miss + this.misses.length) % this.misses.length;
-    const job = this.misses[this.miss]!;
+  /** Shows a late job in the middle third of the lanes, and says which it is and why it was late. */
+  private jump(position: number): void {
+    const { late } = this;
+    if (late.length === 0) return this.say("No job missed or was over its bound.");
+    this.jumped = (position + late.length) % late.length;
+    const job = late[this.jumped]!;
     const { from, to } = this.extentOf({ kind: "job", id: job });
     const deadline = this.data.jobs.deadline[job]!;
     this.state.view = around(from, deadline > to ? deadline : to, 1e3, this.state.limits);
     this.reveal(job);
     this.state.cursor = null;
     this.select({ kind: "job", id: job });
-    this.say(`Miss ${this.miss + 1} of ${this.misses.length}: ${jobName(this.data, job)} at ${formatInstant(to)} ` +
+    this.say(`Late job ${this.jumped + 1} of ${late.length}: ${jobName(this.data, job)} at ${formatInstant(to)} ` +
       `${verdictText(this.data.jobs, job)}. Attribution: ${attribution(this.data, job)}.`);
   }
   /** Scrolls the lanes as far as the row of a job needs to be seen. */
@@ -228,13 +231,13 @@ export class Page {
     scroller.scrollTop = row.top - 20;
     this.scrolled();
   }
-  /** The next miss behind the one jumped to last, as long as that is in view; else behind the middle of the view. */
+  /** The next late job behind the one jumped to last, as long as that is in view; else behind the middle of the view. */
   private jumpBy(step: number): void {
     const { view, limits } = this.state;
-    const ends = this.misses.map((job) => extent(this.data.jobs, job).to);
-    const last = ends[this.miss];
+    const ends = this.late.map((job) => extent(this.data.jobs, job).to);
+    const last = ends[this.jumped];
     const whole = view.to - view.from >= 0.999 * (limits.to - limits.from);
-    if (last !== undefined && last >= view.from && last <= view.to && !whole) return this.jump(this.miss + step);
+    if (last !== undefined && last >= view.from && last <= view.to && !whole) return this.jump(this.jumped + step);
     const behind = whole ? 0 : ends.findIndex((end) => end >= (view.from + view.to) / 2);
     this.jump(step > 0 ? Math.max(behind, 0) : behind - 1);
   }
@@ -255,7 +258,7 @@ export class Page {
     if (from < view.from || to > view.to) this.state.view = panned(view, (from + to - view.from - view.to) / 2, limits);
     if (kind === "job") this.reveal(item.id);
     this.select(item);
-    const said = new Set(["job", "verdict", "attribution", "slice", "predicted", "measured"]);
+    const said = new Set(["job", "verdict", "attribution", "slice", "predicted", this.data.actual]);
     this.say(this.numbersOf(item).filter(([name]) => said.has(name)).map(([, value]) => value).join(", "));
   }
 
@@ -273,8 +276,8 @@ export class Page {
     this.listenToOverview();
     const middle = () => this.state.cursor ?? (this.state.view.from + this.state.view.to) / 2;
     const buttons: Record<string, () => void> = {
-      "previous-miss": () => this.jumpBy(-1),
-      "next-miss": () => this.jumpBy(1),
+      "previous-late": () => this.jumpBy(-1),
+      "next-late": () => this.jumpBy(1),
       "zoom-in": () => this.show(zoomed(this.state.view, 0.6, middle(), this.state.limits)),
       "zoom-out": () => this.show(zoomed(this.state.view, 1 / 0.6, middle(), this.state.limits)),
       "whole-run": () => this.show(this.state.limits),

@@ -1,6 +1,6 @@
 import { SERIES } from "./colours.js";
 import type { RunData } from "./data.js";
-import { extent, isMiss } from "./jobs.js";
+import { extent, isMiss, isOverBound, waiting } from "./jobs.js";
 import { type Track, tracksOf } from "./tracks.js";
 
 /** A job or a slice: what can be pointed at, selected and read. */
@@ -17,13 +17,19 @@ export interface Row {
   top: number;
   height: number;
   bands: Band[];
-  misses: Float64Array; // ascending instants
+  marks: Marks;
+}
+
+/** When late jobs ended, ascending. One that missed its deadline has that mark alone. */
+export interface Marks {
+  miss: Float64Array;
+  over: Float64Array;
 }
 
 /** A track at its place in a row. */
 export interface Band {
   kind: Item["kind"];
-  faint: boolean; // predicted slices above measured ones
+  faint: boolean; // predicted slices above measured ones; waiting above jobs
   top: number; // below the top of the row
   height: number;
   track: Track;
@@ -70,8 +76,11 @@ function jobRows(data: RunData): Row[] {
   return grouped(jobs.task, tasks.name.length).flatMap((items, task) => {
     if (items.length === 0) return [];
     const row = emptyRow("jobs", tasks.name[task]!, task);
+    const waited = items.filter((job) => waiting(jobs, job) > 0);
+    if (waited.length > 0) stack(row, tracksOf(waited, jobs.arrival, jobs.start), "job", true, () => task % SERIES.length);
     stack(row, tracksOf(items, from, to), "job", false, () => task % SERIES.length);
-    row.misses = Float64Array.from(items.filter((job) => isMiss(jobs, job)), (job) => to[job]!).sort();
+    const ends = (late: (job: number) => boolean) => Float64Array.from(items.filter(late), (job) => to[job]!).sort();
+    row.marks = { miss: ends((job) => isMiss(jobs, job)), over: ends((job) => isOverBound(jobs, job) && !isMiss(jobs, job)) };
     return [row];
   });
 }
@@ -95,7 +104,7 @@ function laneRows(data: RunData): Row[] {
 }
 
 function emptyRow(device: string, name: string, task: number): Row {
-  return { device, name, task, top: 0, height: 2 * PADDING, bands: [], misses: new Float64Array() };
+  return { device, name, task, top: 0, height: 2 * PADDING, bands: [], marks: { miss: new Float64Array(), over: new Float64Array() } };
 }
 
 /** Adds tracks below those that a row has; they share the height of one slice as far as they stay visible. */

@@ -1,7 +1,7 @@
 import uPlot from "uplot";
 import { type Scheme, SERIES } from "./colours.js";
 import type { RunData } from "./data.js";
-import { extent, formatPercent, isMiss, lateness, modelError } from "./jobs.js";
+import { extent, formatPercent, isMiss, isOverBound, lateness, modelError } from "./jobs.js";
 import type { Item } from "./rows.js";
 import type { Sight } from "./sight.js";
 import type { State } from "./state.js";
@@ -28,7 +28,7 @@ function measuresOf(data: RunData): Measure[] {
   return [
     { title: "Lateness: finish minus deadline; above 0 is a miss", value: (job: number) => lateness(jobs, job), ...time },
     { title: "Release lateness: from ready until the dispatcher saw the job", value: (job: number) => jobs.releaseLateness[job]!, ...time },
-    { title: "Model error: measured length against the predicted one", value: (job: number) => modelError(jobs, job), labels: percent, format: formatPercent },
+    { title: `Model error: ${data.actual} length against the predicted one`, value: (job: number) => modelError(jobs, job), labels: percent, format: formatPercent },
   ].filter(known);
 }
 
@@ -137,7 +137,7 @@ export class Series {
     const last = Math.min(plot.valToIdx(to) + 1, values.length - 1);
     plot.ctx.fillStyle = this.scheme.muted;
     plot.ctx.fillRect(left, top + Math.round((high / (high - low)) * height), width, ratio);
-    const misses: [number, number][] = [];
+    const marks: { kind: "miss" | "over"; x: number; y: number }[] = [];
     const selected = this.state.selected?.kind === "job" ? this.state.selected.id : -1;
     let colour = "";
     for (let i = first; i <= last; ++i) {
@@ -146,7 +146,8 @@ export class Series {
       const job = this.order[i]!;
       if (!(x >= 0 && x <= width && y >= 0) || !this.shown(job)) continue;
       if (job === selected) this.drawRing(plot, left + x, top + y);
-      if (isMiss(this.data.jobs, job)) misses.push([x, y]);
+      if (isMiss(this.data.jobs, job)) marks.push({ kind: "miss", x, y });
+      else if (isOverBound(this.data.jobs, job)) marks.push({ kind: "over", x, y });
       const at = Math.floor(y / cell) * columns + Math.floor(x / cell);
       if (used[at]) continue;
       used[at] = 1;
@@ -154,7 +155,7 @@ export class Series {
       if (wanted !== colour) plot.ctx.fillStyle = colour = wanted;
       plot.ctx.fillRect(left + x - (POINT * ratio) / 2, top + y - (POINT * ratio) / 2, POINT * ratio, POINT * ratio);
     }
-    this.drawMisses(plot, misses, ratio);
+    for (const { kind, x, y } of marks) this.drawMark(plot, kind, left + x, top + y);
   }
   private drawRing(plot: uPlot, x: number, y: number): void {
     plot.ctx.strokeStyle = this.scheme.ink;
@@ -163,16 +164,16 @@ export class Series {
     plot.ctx.arc(x, y, 7 * uPlot.pxRatio, 0, 2 * Math.PI);
     plot.ctx.stroke();
   }
-  private drawMisses(plot: uPlot, misses: [number, number][], ratio: number): void {
-    const { left, top } = plot.bbox;
-    plot.ctx.fillStyle = this.scheme.miss;
-    for (const [x, y] of misses) {
-      plot.ctx.beginPath();
-      plot.ctx.moveTo(left + x - 5 * ratio, top + y - 5 * ratio);
-      plot.ctx.lineTo(left + x + 5 * ratio, top + y - 5 * ratio);
-      plot.ctx.lineTo(left + x, top + y + 4 * ratio);
-      plot.ctx.fill();
-    }
+  /** The marks of the lanes: a triangle for a miss, a square for a job over its bound. */
+  private drawMark({ ctx }: uPlot, kind: "miss" | "over", x: number, y: number): void {
+    const half = (kind === "miss" ? 5 : 4) * uPlot.pxRatio;
+    ctx.fillStyle = this.scheme[kind];
+    if (kind === "over") return ctx.fillRect(x - half, y - half, 2 * half, 2 * half);
+    ctx.beginPath();
+    ctx.moveTo(x - half, y - half);
+    ctx.lineTo(x + half, y - half);
+    ctx.lineTo(x, y + 0.8 * half);
+    ctx.fill();
   }
   private cleared(plot: uPlot, size: number): Uint8Array {
     const cells = this.cells.get(plot);

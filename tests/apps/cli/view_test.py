@@ -31,7 +31,8 @@ class View(Programs):
     def test_of_a_journal(self):
         self.run_it()
         answer, said = self.document(self.journal)
-        self.assertEqual((said, answer["notes"], answer["format"]), ("", [], "tutti view"))
+        self.assertRegex(said, r"^wrote \S.*page\.html \(\d+ kB\)\n$")
+        self.assertEqual((answer["notes"], answer["format"], answer["simulated"]), ([], "tutti view", 1))
         self.assertEqual((answer["tasks"]["name"], answer["tasks"]["jobs"], answer["tasks"]["misses"]), (["inspect"], [12], [0]))
         self.assertEqual(answer["jobs"]["index"], list(range(12)))
         # 4 GPUs, a copy, a kernel and a copy back each, measured and predicted.
@@ -82,6 +83,37 @@ class View(Programs):
         answer, _ = self.document(self.journal, "--jobs", 4)
         self.assertEqual((answer["jobs"]["index"], answer["tasks"]["jobs"], answer["tasks"]["misses"]), ([3, 46, 47, 48, 49], [50, 0], [1, 0]))
         self.assertIn("5 of 50 jobs are shown", answer["notes"][0])
+
+    # The kernel of job 3 takes 5 ms longer: it is over its bound and meets its deadline, and the last jobs are others.
+    def test_jobs_over_their_bound_are_counted_and_kept(self):
+        faults = self.file("version: 1\nfaults:\n  - {kind: slow_kernels, task: inspect, times: 1, by: 5 ms, jobs: [3, 3]}\n")
+        run = self.tutti("run", WAFER, "--set", "image=1MB", "--jobs", "12", "--faults", faults, "--journal", self.journal)
+        self.assertEqual(run.returncode, 3, run.stderr)
+        for path in (self.journal, self.folder / "t.json"):
+            answer, _ = self.document(path, "--jobs", 4, *(["--trace", self.folder / "t.json"] if path == self.journal else []))
+            self.assertEqual((answer["tasks"]["misses"], answer["tasks"]["over_bound"]), ([0], [1]))
+            self.assertEqual((answer["jobs"]["index"], answer["simulated"]), ([3, 8, 9, 10, 11], 1))
+            self.assertGreater(answer["jobs"]["over_by_ns"][0], 0)
+            self.assertEqual(answer["jobs"]["causes"][answer["jobs"]["cause"][0]], "kernel")
+        events = json.loads((self.folder / "t.json").read_text(encoding="utf-8"))["traceEvents"]
+        self.assertEqual([event["name"] for event in events if event.get("cat") == "over_bound"], ["inspect 3 over bound"])
+
+    # A replayed counter-example: the alarm waits for the image before it.
+    def test_the_waiting_of_a_replayed_counter_example(self):
+        misses, trace = self.folder / "misses.yaml", self.folder / "t.json"
+        tasks = "configs/tasks/alarm-behind-image.yaml"
+        self.assertEqual(self.tutti("check", tasks, "--counter-example", misses).returncode, 1)
+        self.assertEqual(self.tutti("run", tasks, "--scenario", misses, "--journal", self.journal, "--trace", trace).returncode, 1)
+        answer, _ = self.document(self.journal)
+        jobs = answer["jobs"]
+        missed = [j for j, verdict in enumerate(jobs["verdict"]) if jobs["verdicts"][verdict] == "missed"]
+        self.assertTrue(missed)
+        for j in missed:
+            self.assertGreater(jobs["start_ns"][j], jobs["arrival_ns"][j])
+        waits = [event for event in json.loads(trace.read_text(encoding="utf-8"))["traceEvents"] if event.get("cat") == "waiting"]
+        self.assertEqual(len(waits), sum(start > arrival for start, arrival in zip(jobs["start_ns"], jobs["arrival_ns"])))
+        for wait in waits:
+            self.assertRegex(wait["name"], r"^\w+ \d+ waits$")
 
     def test_names_end_no_page(self):
         self.journal.write_bytes(HEAD + record(2, number(2) + text("</script><!--") + number(0) * 4) + jobs(0, job(0, which=2)))
