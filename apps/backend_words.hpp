@@ -25,6 +25,8 @@ struct BackendWords {
   bool no_peer = false;  ///< plan for the machine without its peer access
 
   [[nodiscard]] bool simulated() const { return backend == "sim"; }
+  /// What its times are.
+  [[nodiscard]] std::string_view actual() const { return simulated() ? "simulated" : "measured"; }
   /// "virtual" or "real".
   [[nodiscard]] std::string clock_name() const { return !clock.empty() ? clock : simulated() ? "virtual" : "real"; }
 };

@@ -191,14 +191,17 @@ std::string late_text(const std::vector<VerifiedBatch>& batches, const std::vect
 }
 
 /// The batches with the largest prediction errors.
-std::string worst_text(const std::vector<VerifiedBatch>& batches, const std::vector<Verification>& results) {
+/// @param actual  "measured" or "simulated"
+std::string worst_text(const std::vector<VerifiedBatch>& batches, const std::vector<Verification>& results,
+                       std::string_view actual) {
   constexpr std::size_t kMostRows = 10;
   std::vector<std::size_t> order(results.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto error = [&](std::size_t i) { return error_of(results[i].predicted_ms(), results[i].measured_ms()); };
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return error(a) > error(b); });
   order.resize(std::min(order.size(), kMostRows));
-  programs::Table table({"furthest off", "streams", "predicted ms", "latest ms", "measured ms", "off by", "groups"});
+  programs::Table table(
+      {"furthest off", "streams", "predicted ms", "latest ms", fmt::format("{} ms", actual), "off by", "groups"});
   table.align_left(6);
   for (const std::size_t i : order)
     table.add({batches[i].name, fmt::to_string(batches[i].batch.streams().size()),
@@ -220,9 +223,10 @@ std::string starts_text(const Topology& machine, const std::vector<double>& star
       machine.spec().provenance ? "calibrated: " + machine.spec().provenance->sizes + "\n" : "");
 }
 
-std::string batches_text(const std::vector<VerifiedBatch>& batches, const std::vector<Verification>& results) {
-  programs::Table table({"batch", "streams", "predicted ms", "latest ms", "measured ms", "off by", "again ms",
-                         "slowest / fastest", "above latest"});
+std::string batches_text(const std::vector<VerifiedBatch>& batches, const std::vector<Verification>& results,
+                         std::string_view actual) {
+  programs::Table table({"batch", "streams", "predicted ms", "latest ms", fmt::format("{} ms", actual), "off by",
+                         "again ms", "slowest / fastest", "above latest"});
   for (std::size_t i = 0; i < batches.size(); ++i) {
     const Verification& result = results[i];
     const auto [fastest, slowest] = std::minmax_element(result.latencies.begin(), result.latencies.end());
@@ -236,8 +240,9 @@ std::string batches_text(const std::vector<VerifiedBatch>& batches, const std::v
 }
 
 /// Per stream: planned and measured, for the few batches of files.
-std::string ports_text(const Verification& result) {
-  programs::Table table({"stream", "start ms: planned", "measured", "end ms: planned", "measured"});
+std::string ports_text(const Verification& result, std::string_view actual) {
+  const std::string run(actual);
+  programs::Table table({"stream", "start ms: planned", run, "end ms: planned", run});
   const auto ms = [](Duration time) { return fmt::format("{:.3f}", to_ms(time)); };
   for (std::size_t s = 0; s < result.predicted.streams.size(); ++s) {
     const StreamTimeline& planned = result.predicted.streams[s];
@@ -350,7 +355,7 @@ int report(const VerifyCommand& command, const Workload& workload, const Verifie
       return report_error(written.error());
   if (!command.trace.empty()) {
     const auto written = write_trace(command.trace, [&](RecordingSink& sink) -> Expected<void> {
-      record_verification(workload.machine, workload.batches, results, sink);
+      record_verification(workload.machine, workload.batches, results, command.backend.simulated(), sink);
       return {};
     });
     if (!written) return report_error(written.error());
@@ -365,11 +370,12 @@ int report(const VerifyCommand& command, const Workload& workload, const Verifie
   if (command.file.json) {
     fmt::print("{}\n", json.dump(2));
   } else {
+    const std::string_view actual = command.backend.actual();
     if (command.random > 0) fmt::print("seed {}\n", command.seed);
-    if (results.size() <= kMostDetailed) fmt::print("{}\n", batches_text(workload.batches, results));
+    if (results.size() <= kMostDetailed) fmt::print("{}\n", batches_text(workload.batches, results, actual));
     for (std::size_t i = 0; i < command.files.size(); ++i)
-      fmt::print("{}\n{}\n", workload.batches[i].name, ports_text(results[i]));
-    fmt::print("{}{}{}{}{}", worst_text(workload.batches, results), late_text(workload.batches, results),
+      fmt::print("{}\n{}\n", workload.batches[i].name, ports_text(results[i], actual));
+    fmt::print("{}{}{}{}{}", worst_text(workload.batches, results, actual), late_text(workload.batches, results),
                groups_text(groups), large_text(groups), starts_text(workload.machine, runs.starts_us));
   }
   const Group& all = groups.at("all");

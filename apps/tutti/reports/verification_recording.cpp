@@ -23,13 +23,16 @@ std::vector<StreamTime> times_of(const Timeline& measured, Duration from) {
 }  // namespace
 
 void record_verification(const Topology& machine, const std::vector<VerifiedBatch>& batches,
-                         const std::vector<Verification>& results, RecordingSink& sink) {
+                         const std::vector<Verification>& results, bool simulated, RecordingSink& sink) {
   std::vector<PlannedStreams> planned;
   for (std::size_t i = 0; i < batches.size(); ++i)
     planned.push_back({&batches[i].batch, &results[i].predicted, nullptr});
   const JournalPlan plan = journal_plan(machine, planned);
-  RecordingHead head{
-      .title = "tutti verify", .about = {{"machine", machine.name()}}, .measured = true, .machine = machine.name()};
+  RecordingHead head{.title = "tutti verify",
+                     .about = {{"machine", machine.name()}},
+                     .measured = true,
+                     .simulated = simulated,
+                     .machine = machine.name()};
   head.vertices = plan.vertices;
   head.links = plan.links;
   head.shared = plan.shared;
