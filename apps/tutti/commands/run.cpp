@@ -138,6 +138,14 @@ std::vector<MeasuredTask> measured_tasks(const PlannedTaskSet& planned, const Wo
   return tasks;
 }
 
+/// The responses of each task; none where the run kept no jobs.
+std::vector<std::vector<Duration>> responses_of(const RunRecord& record) {
+  std::vector<std::vector<Duration>> responses(record.summaries.size());
+  for (const JobRecord& job : record.jobs)
+    if (entry_of(job).completed()) responses[job.task.index()].push_back(job.response());
+  return responses;
+}
+
 /// The endpoint of metrics that the command asks for, or null.
 Expected<std::unique_ptr<MetricsEndpoint>> metrics_endpoint(const RunCommand& command) {
   if (!command.metrics_listen) return nullptr;
@@ -241,8 +249,8 @@ int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, con
   }
   if (unwritten) return report_error(*unwritten);
   if (!command.svg.empty()) {
-    const auto drawn =
-        programs::write_file(command.svg, responses_svg(measured_tasks(planned, bounds), record->summaries));
+    const auto drawn = programs::write_file(
+        command.svg, responses_svg(measured_tasks(planned, bounds), record->summaries, responses_of(*record)));
     if (!drawn) return report_error(drawn.error());
   }
   if (const auto fault = write_run_trace(command)) return report_error(*fault);

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -16,14 +19,47 @@ constexpr double kResponsesWidth = 860, kResponsesEdge = 20, kPanel = 190, kBars
 constexpr std::size_t kBins = 120;
 constexpr std::int64_t kFarDeadline = 3;  // times the longest response: the axis ends before it
 
+constexpr std::string_view kOverColour = "#c1121f";
+
+/// Responses of a task: each of them, or where a run kept no jobs, their histogram.
+class Responses {
+ public:
+  Responses(const DurationHistogram& rounded, std::span<const Duration> exact, std::optional<Duration> bound)
+      : rounded_(&rounded), exact_(exact.begin(), exact.end()), bound_(bound) {
+    std::ranges::sort(exact_);
+  }
+
+  [[nodiscard]] bool is_exact() const { return exact_.size() == rounded_->count(); }
+  [[nodiscard]] std::uint64_t count() const { return rounded_->count(); }
+  [[nodiscard]] Duration largest() const { return rounded_->largest(); }
+  /// How many are at most this one. The histogram rounds up, by at most 1/64: what it may have rounded beyond the bound
+  /// counts as kept.
+  [[nodiscard]] std::uint64_t at_most(Duration time) const {
+    if (!is_exact())
+      return rounded_->at_most(bound_ && time >= *bound_ ? std::max(time, *bound_ + *bound_ / 64) : time);
+    return static_cast<std::uint64_t>(std::ranges::upper_bound(exact_, time) - exact_.begin());
+  }
+
+ private:
+  const DurationHistogram* rounded_;
+  std::vector<Duration> exact_;
+  std::optional<Duration> bound_;
+};
+
 class ResponsesPicture {
  public:
-  std::string file(std::span<const MeasuredTask> tasks, std::span<const JobSummary> summaries) {
+  std::string file(std::span<const MeasuredTask> tasks, std::span<const JobSummary> summaries,
+                   std::span<const std::vector<Duration>> exact) {
     svg_.text(kResponsesEdge, kResponsesEdge + 14, "response times", "font-size='15' font-weight='bold'");
-    svg_.text(kResponsesEdge + 150, kResponsesEdge + 14, "rounded up, by at most 1.6 %",
+    bool is_exact = true;
+    for (std::size_t t = 0; t < tasks.size(); ++t) {
+      const Responses responses(summaries[t].responses(), exact[t], tasks[t].bound);
+      is_exact = is_exact && responses.is_exact();
+      draw(tasks[t], summaries[t], responses, series_colour(t), kResponsesEdge + 44 + kPanel * static_cast<double>(t));
+    }
+    svg_.text(kResponsesEdge + 150, kResponsesEdge + 14,
+              is_exact ? "red: longer than the bound" : "red: longer than the bound; rounded, by at most 1.6 %",
               "class='muted' font-size='11'");
-    for (std::size_t t = 0; t < tasks.size(); ++t)
-      draw(tasks[t], summaries[t], series_colour(t), kResponsesEdge + 44 + kPanel * static_cast<double>(t));
     return svg_.file(kResponsesWidth, 2 * kResponsesEdge + 30 + kPanel * static_cast<double>(tasks.size()));
   }
 
@@ -32,22 +68,25 @@ class ResponsesPicture {
     return kResponsesEdge + (kResponsesWidth - 2 * kResponsesEdge) * ns / end_;
   }
 
-  void draw(const MeasuredTask& task, const JobSummary& jobs, const SeriesColour& colour, double top) {
-    const DurationHistogram& responses = jobs.responses();
+  void draw(const MeasuredTask& task, const JobSummary& jobs, const Responses& responses, const SeriesColour& colour,
+            double top) {
     const Duration longest = std::max({responses.largest(), task.bound.value_or(Duration{1}), Duration{1}});
     const bool reaches_deadline = task.deadline <= kFarDeadline * longest;
     end_ = 1.04 * static_cast<double>((reaches_deadline ? std::max(longest, task.deadline) : 5 * longest / 4).count());
-    // The bound is the end of a bin: what kept it stands on its left.
+    // The bound is the middle of a bin: a response that is as long stands on its line.
     const auto limit = static_cast<double>(task.bound.value_or(task.deadline).count());
-    bin_ = limit / std::ceil(static_cast<double>(kBins) * limit / end_);
+    // Bins are never narrower than a kBins-th of the axis, so that they cover it.
+    const double bins_to_limit = std::floor(static_cast<double>(kBins) * limit / end_);
+    bin_ = bins_to_limit >= 1 ? limit / bins_to_limit : end_ / static_cast<double>(kBins);
     svg_.text(kResponsesEdge, top, title(task, jobs), "font-size='12'");
-    draw_bars(responses, colour, top + 36 + kBars);
-    if (task.bound) draw_limit(*task.bound, "bound", "", top);
-    if (reaches_deadline) draw_limit(task.deadline, "deadline", "stroke-dasharray='5 4'", top + 12);
+    const double floor = top + 36 + kBars;
+    draw_bars(responses, task.bound, colour, floor);
+    if (task.bound) draw_limit(*task.bound, "bound", "", top + 10, floor);
+    if (reaches_deadline) draw_limit(task.deadline, "deadline", "stroke-dasharray='5 4'", top + 22, floor);
     if (!reaches_deadline)
       svg_.text(kResponsesWidth - kResponsesEdge, top + 31, "the deadline is beyond the axis",
                 "class='muted' font-size='11' text-anchor='end'");
-    draw_axis(top + 36 + kBars);
+    draw_axis(floor);
   }
 
   [[nodiscard]] static std::string title(const MeasuredTask& task, const JobSummary& jobs) {
@@ -55,38 +94,53 @@ class ResponsesPicture {
     if (jobs.responses().count() > 0) text += fmt::format(", worst {:.3f} ms", to_ms(jobs.responses().largest()));
     if (task.bound) text += fmt::format(", bound {:.3f} ms", to_ms(*task.bound));
     text += fmt::format(", deadline {:.3f} ms", to_ms(task.deadline));
+    if (jobs.over_bound() > 0) text += fmt::format("; {} over bound", jobs.over_bound());
     if (jobs.without_deadline_met() > 0) text += fmt::format("; {} met none", jobs.without_deadline_met());
     return text;
   }
 
-  void draw_bars(const DurationHistogram& responses, const SeriesColour& colour, double floor) {
-    std::vector<std::uint64_t> counts;
+  /// How many responses lie in a bin.
+  struct Bin {
+    std::uint64_t kept = 0, over = 0;  ///< the bound
+    [[nodiscard]] std::uint64_t all() const { return kept + over; }
+  };
+
+  void draw_bars(const Responses& responses, const std::optional<Duration>& bound, const SeriesColour& colour,
+                 double floor) {
+    std::vector<Bin> bins;
     std::uint64_t before = 0;
-    for (std::size_t bin = 1; bin <= kBins + 1; ++bin) {
+    for (std::size_t bin = 0; bin <= kBins + 1; ++bin) {
       const std::uint64_t until = responses.at_most(bin_end(bin));
-      counts.push_back(until - before);
+      const std::uint64_t kept = bound ? std::clamp(responses.at_most(*bound), before, until) : until;
+      bins.push_back({kept - before, until - kept});
       before = until;
     }
-    const std::uint64_t most = *std::ranges::max_element(counts);
-    for (std::size_t bin = 0; bin < counts.size(); ++bin) {
-      if (counts[bin] == 0) continue;
-      const double height = std::max(kLowestBar, kBars * static_cast<double>(counts[bin]) / static_cast<double>(most));
-      const double left = x(static_cast<double>(bin_end(bin).count()));
-      const double right = x(static_cast<double>(bin_end(bin + 1).count()));
-      svg_.rect(left, floor - height, std::max(right - left - 0.5, 0.75), height, fmt::format("fill='{}'", colour.fill),
-                fmt::format("{} of {} responses, {:.3f} to {:.3f} ms", counts[bin], responses.count(),
-                            to_ms(bin_end(bin)), to_ms(bin_end(bin + 1))));
+    const std::uint64_t most = std::max<std::uint64_t>(std::ranges::max_element(bins, {}, &Bin::all)->all(), 1);
+    for (std::size_t bin = 0; bin < bins.size(); ++bin) {
+      if (bins[bin].all() == 0) continue;
+      const Duration from = bin == 0 ? Duration{0} : bin_end(bin - 1);
+      const double left = x(static_cast<double>(from.count())), right = x(static_cast<double>(bin_end(bin).count()));
+      const std::string tooltip = fmt::format("{} of {} responses, {:.3f} to {:.3f} ms", bins[bin].all(),
+                                              responses.count(), to_ms(from), to_ms(bin_end(bin)));
+      double base = floor;
+      for (const auto& [count, fill] : {std::pair(bins[bin].kept, colour.fill), {bins[bin].over, kOverColour}}) {
+        if (count == 0) continue;
+        const double height = std::max(kLowestBar, kBars * static_cast<double>(count) / static_cast<double>(most));
+        base -= height;
+        svg_.rect(left, base, std::max(right - left - 0.5, 0.75), height, fmt::format("fill='{}'", fill), tooltip);
+      }
     }
   }
+  /// Bins are as wide, each around a multiple of their width.
   [[nodiscard]] Duration bin_end(std::size_t bin) const {
-    return Duration{std::llround(bin_ * static_cast<double>(bin))};
+    return Duration{std::llround(bin_ * (static_cast<double>(bin) + 0.5))};
   }
 
-  void draw_limit(Duration at, std::string_view name, std::string_view style, double top) {
+  void draw_limit(Duration at, std::string_view name, std::string_view style, double top, double floor) {
     const double line = x(static_cast<double>(at.count()));
-    svg_.line(line, top + 10, line, top + 36 + kBars, fmt::format("class='axis' stroke-width='1.5' {}", style));
+    svg_.line(line, top, line, floor, fmt::format("class='axis' stroke-width='1.5' {}", style));
     const bool is_right = line > kResponsesWidth / 2;
-    svg_.text(is_right ? line - 5 : line + 5, top + 19, name,
+    svg_.text(is_right ? line - 5 : line + 5, top + 9, name,
               is_right ? "font-size='11' text-anchor='end'" : "font-size='11'");
   }
 
@@ -96,8 +150,8 @@ class ResponsesPicture {
     for (const double tick : ticks(0, end_ / unit.size, 8)) {
       const double at = x(tick * unit.size);
       svg_.line(at, floor, at, floor + 4, "class='axis'");
-      svg_.text(at, floor + 17, tick == 0 ? fmt::format("0 {}", unit.name) : fmt::format("{:g}", tick),
-                "class='muted' font-size='11' text-anchor='middle'");
+      svg_.text(at, floor + 17, fmt::format("{:g} {}", tick, unit.name),
+                tick == 0 ? "class='muted' font-size='11'" : "class='muted' font-size='11' text-anchor='middle'");
     }
   }
 
@@ -108,8 +162,9 @@ class ResponsesPicture {
 
 }  // namespace
 
-std::string responses_svg(std::span<const MeasuredTask> tasks, std::span<const JobSummary> summaries) {
-  return ResponsesPicture().file(tasks, summaries);
+std::string responses_svg(std::span<const MeasuredTask> tasks, std::span<const JobSummary> summaries,
+                          std::span<const std::vector<Duration>> exact) {
+  return ResponsesPicture().file(tasks, summaries, exact);
 }
 
 }  // namespace tutti::internal

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
+#include <cstdint>
+#include <numbers>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,11 @@ namespace {
 constexpr double kEdge = 20, kBoxWidth = 92, kBoxHeight = 34, kLeastGap = 120, kRow = 74, kTitle = 56, kLine = 18,
                  kLabelFont = 11;
 constexpr double kThinnest = 1, kWidest = 7;  // lines
+constexpr double kSlope = 64;                 // px, in which lines to many vertices part, before their labels
+constexpr double kLift = 5;                   // px between a line and its label
+constexpr double kPost = 12;                  // px, where a line to the vertex below begins
+constexpr double kAlong = 0.36;               // share of a line at which its label stands
+constexpr std::array kSampleRates{10.0, 100.0, 1000.0};  // GB/s, in the legend
 constexpr std::array kHeat{std::pair(0.9, std::string_view("#D55E00")), std::pair(0.6, std::string_view("#E69F00")),
                            std::pair(0.3, std::string_view("#56B4E9"))};  // from that share on; [OI08]
 
@@ -29,6 +35,12 @@ struct Pair {
   VertexId left, right;
   std::optional<LinkId> there, back;  ///< left to right, right to left
 };
+
+/// Where the line of a pair has its label.
+enum class LabelEnd : std::uint8_t { Left, Right, Along };
+
+/// 1 GB/s and 1000 GB/s lie in one picture, so the width goes with the logarithm.
+double line_width(double gbps) { return std::clamp(2 * std::log10(1 + gbps), kThinnest, kWidest); }
 
 /// Three digits, or all in front of the point.
 std::string in_digits(double rate) { return rate < 100 ? fmt::format("{:.3g}", rate) : fmt::format("{:.0f}", rate); }
@@ -42,7 +54,8 @@ class TopologyPicture {
     if (batch) find_use(*batch);
     for (const Pair& pair : pairs_) labels_.push_back(label_of(pair));
     for (std::size_t p = 0; p < pairs_.size(); ++p)
-      if (!is_beside(pairs_[p])) gap_ = std::max(gap_, text_width(labels_[p], kLabelFont) + 40);
+      if (!is_beside(pairs_[p]))
+        gap_ = std::max(gap_, text_width(labels_[p], kLabelFont) + 16 + (is_level(pairs_[p]) ? 0 : kSlope));
   }
 
   std::string file() {
@@ -50,9 +63,9 @@ class TopologyPicture {
     svg_.text(kEdge, kEdge + 14, machine_.name(), "font-size='15' font-weight='bold'");
     svg_.text(kEdge, kEdge + 32, title(), "class='muted' font-size='11'");
     for (std::size_t p = 0; p < pairs_.size(); ++p) draw_line(pairs_[p]);
-    for (std::size_t p = 0; p < pairs_.size(); ++p) draw_label(p);
+    draw_labels();
     for (std::size_t v = 0; v < machine_.vertices().size(); ++v) draw_vertex(VertexId(v));
-    const double bottom = list_shared(kEdge + kTitle + kRow * static_cast<double>(rows_) + 6);
+    const double bottom = legend(list_shared(kEdge + kTitle + kRow * static_cast<double>(rows_) + 6) + 4);
     return svg_.file(std::max({right, widest_ - kEdge, 560.0}) + kEdge, bottom + kEdge);
   }
 
@@ -71,6 +84,18 @@ class TopologyPicture {
   }
   [[nodiscard]] bool is_beside(const Pair& pair) const {
     return places_[pair.left.index()].column == places_[pair.right.index()].column;
+  }
+
+  /// Whether one stands right below the other.
+  [[nodiscard]] bool is_below(const Pair& pair) const {
+    return is_beside(pair) && places_[pair.right.index()].row == places_[pair.left.index()].row + 1;
+  }
+  /// How far the line between two vertices of a column bends out.
+  [[nodiscard]] double bend_of(const Pair& pair) const {
+    return 26 + 10 * (places_[pair.right.index()].row - places_[pair.left.index()].row);
+  }
+  [[nodiscard]] bool is_level(const Pair& pair) const {
+    return places_[pair.left.index()].row == places_[pair.right.index()].row;
   }
 
   /// Columns by the number of links from the next memory or device.
@@ -97,11 +122,34 @@ class TopologyPicture {
     }
     for (const auto& column : columns_) rows_ = std::max(rows_, column.size());
     places_.resize(vertices.size());
-    for (std::size_t c = 0; c < columns_.size(); ++c) {
-      const double above = static_cast<double>(rows_ - columns_[c].size()) / 2;
-      for (std::size_t r = 0; r < columns_[c].size(); ++r)
-        places_[columns_[c][r].index()] = {static_cast<double>(c), above + static_cast<double>(r)};
-    }
+    for (std::size_t c = 0; c < columns_.size(); ++c) place_column(c);
+    // Beside their neighbours: fewer lines cross.
+    for (std::size_t c = columns_.size() - 1; c-- > 0;) order_column(c, c + 1);
+    for (std::size_t c = 1; c < columns_.size(); ++c) order_column(c, c - 1);
+  }
+  void place_column(std::size_t c) {
+    const double above = static_cast<double>(rows_ - columns_[c].size()) / 2;
+    for (std::size_t r = 0; r < columns_[c].size(); ++r)
+      places_[columns_[c][r].index()] = {static_cast<double>(c), above + static_cast<double>(r)};
+  }
+  /// Orders a column by the mean rows of its vertices' neighbours in another one.
+  void order_column(std::size_t c, std::size_t other) {
+    const auto wanted = [&](VertexId vertex) {
+      double sum = 0, count = 0;
+      for (const Link& link : machine_.links()) {
+        if (link.from != vertex && link.to != vertex) continue;
+        const Place& place = places_[(link.from == vertex ? link.to : link.from).index()];
+        if (place.column != static_cast<double>(other)) continue;
+        sum += place.row;
+        ++count;
+      }
+      return count > 0 ? sum / count : places_[vertex.index()].row;
+    };
+    std::vector<std::pair<double, VertexId>> order;
+    for (const VertexId vertex : columns_[c]) order.emplace_back(wanted(vertex), vertex);
+    std::ranges::stable_sort(order, {}, &std::pair<double, VertexId>::first);
+    std::ranges::transform(order, columns_[c].begin(), &std::pair<double, VertexId>::second);
+    place_column(c);
   }
 
   void add_link(LinkId id) {
@@ -134,9 +182,11 @@ class TopologyPicture {
   }
 
   [[nodiscard]] std::string title() const {
-    const std::string_view all = "effective bandwidths, GB/s: to the right / to the left";
-    if (length_ == 0) return std::string(all);
-    return fmt::format("{}; in colour and percent: what a batch of {:.3f} ms uses on average", all, length_ / 1e6);
+    const bool has_beside = std::ranges::any_of(pairs_, [&](const Pair& pair) { return is_beside(pair); });
+    std::string text = fmt::format("effective bandwidths, GB/s: to the right{0} / to the left{1}",
+                                   has_beside ? " or down" : "", has_beside ? " or up" : "");
+    if (length_ > 0) text += fmt::format("; in percent: what a batch of {:.3f} ms uses on average", length_ / 1e6);
+    return text;
   }
 
   [[nodiscard]] double rate(const std::optional<LinkId>& link) const {
@@ -153,22 +203,43 @@ class TopologyPicture {
 
   void draw_line(const Pair& pair) {
     const Point from = corner(pair.left), to = corner(pair.right);
-    // 1 GB/s and 1000 GB/s lie in one picture, so the width goes with the logarithm.
-    const double most = std::max(rate(pair.there), rate(pair.back));
-    const double width = std::clamp(2 * std::log10(1 + most), kThinnest, kWidest);
     const double use = use_of(pair);
     const auto heat = std::ranges::find_if(kHeat, [&](const auto& step) { return use >= step.first; });
-    const std::string colour = heat == kHeat.end() ? "class='axis'" : fmt::format("stroke='{}'", heat->second);
-    const std::string style = fmt::format("{} fill='none' stroke-width='{:.1f}' stroke-opacity='0.75'", colour, width);
+    const std::string style =
+        line_style(line_width(most_of(pair)), heat == kHeat.end() ? std::string_view{} : heat->second);
     const double middle = kBoxHeight / 2;
-    if (is_beside(pair)) {
-      const double x = from.x + kBoxWidth, bend = 26 + 10 * (to.y - from.y) / kRow;
+    if (is_below(pair)) {
+      svg_.line(from.x + kPost, from.y + kBoxHeight, from.x + kPost, to.y, style);
+    } else if (is_beside(pair)) {
+      const double x = from.x + kBoxWidth, bend = bend_of(pair);
       svg_.path(fmt::format("M{:.1f} {:.1f}C{:.1f} {:.1f} {:.1f} {:.1f} {:.1f} {:.1f}", x, from.y + middle, x + bend,
                             from.y + middle, x + bend, to.y + middle, x, to.y + middle),
                 style);
     } else {
-      svg_.line(from.x + kBoxWidth, from.y + middle, to.x, to.y + middle, style);
+      // A bend, so that a label stands above a level line, off the lines that part.
+      const double left = from.x + kBoxWidth;
+      const LabelEnd end = label_end(pair);
+      const Point bend{end == LabelEnd::Left ? to.x - kSlope : left + kSlope, end == LabelEnd::Left ? from.y : to.y};
+      svg_.path(is_level(pair) || end == LabelEnd::Along
+                    ? fmt::format("M{:.1f} {:.1f}L{:.1f} {:.1f}", left, from.y + middle, to.x, to.y + middle)
+                    : fmt::format("M{:.1f} {:.1f}L{:.1f} {:.1f}L{:.1f} {:.1f}", left, from.y + middle, bend.x,
+                                  bend.y + middle, to.x, to.y + middle),
+                style);
     }
+  }
+  [[nodiscard]] double most_of(const Pair& pair) const { return std::max(rate(pair.there), rate(pair.back)); }
+  [[nodiscard]] static std::string line_style(double width, std::string_view colour) {
+    return fmt::format("{} fill='none' stroke-linejoin='round' stroke-width='{:.1f}' stroke-opacity='0.75'",
+                       colour.empty() ? "class='axis'" : fmt::format("stroke='{}'", colour), width);
+  }
+
+  /// The end at which no other line of the same side arrives; labels of others stand along their lines.
+  [[nodiscard]] LabelEnd label_end(const Pair& pair) const {
+    const auto lines = [&](VertexId Pair::*side, VertexId vertex) {
+      return std::ranges::count_if(pairs_, [&](const Pair& one) { return one.*side == vertex && !is_beside(one); });
+    };
+    if (lines(&Pair::right, pair.right) == 1) return LabelEnd::Right;
+    return lines(&Pair::left, pair.left) == 1 ? LabelEnd::Left : LabelEnd::Along;
   }
 
   /// Bandwidths in both directions, and the numbers of the shared capacities.
@@ -183,28 +254,51 @@ class TopologyPicture {
     return words;
   }
 
-  void draw_label(std::size_t at) {
-    const Pair& pair = pairs_[at];
-    const Point from = corner(pair.left), to = corner(pair.right);
-    const std::string& words = labels_[at];
-    const double width = text_width(words, kLabelFont) + 8;
-    // Lines to many vertices lie furthest apart at these; a line over several columns is labelled near its end.
-    constexpr double kNear = 0.62;
-    const bool beside = is_beside(pair), fans_out = degree(pair.left) >= degree(pair.right);
-    const double share = fans_out ? kNear : 1 - kNear;
-    const double left = from.x + kBoxWidth;
-    const double x =
-        beside ? left + 34 : std::clamp(left + (to.x - left) * share, left + width / 2 + 2, to.x - width / 2 - 2);
-    const double y = beside ? (from.y + to.y) / 2 + kBoxHeight / 2 + 4
-                            : from.y + (to.y - from.y) * (x - left) / (to.x - left) + kBoxHeight / 2 + 4;
-    svg_.rect(beside ? x - 4 : x - width / 2, y - 12, width, 16, "class='page' fill-opacity='0.85'", tooltip(pair));
-    svg_.text(x, y, words, beside ? "font-size='11'" : "font-size='11' text-anchor='middle'");
-    widest_ = std::max(widest_, (beside ? x + width : x + width / 2) + kEdge);
+  /// A text on a plate that keeps lines off it.
+  struct Label {
+    double x = 0, y = 0;  ///< its middle; its base line
+    std::string words{}, tooltip{}, transform{};
+  };
+
+  void draw_labels() {
+    std::vector<Label> all;
+    for (std::size_t p = 0; p < pairs_.size(); ++p) add_labels(pairs_[p], labels_[p], all);
+    for (const Label& label : all) {
+      const double width = text_width(label.words, kLabelFont);
+      svg_.rect(label.x - width / 2, label.y - 10, width, 13, "class='page' " + label.transform, label.tooltip);
+      widest_ = std::max(widest_, label.x + width / 2 + kEdge);
+    }
+    for (const Label& label : all)
+      svg_.text(label.x, label.y, label.words, "font-size='11' text-anchor='middle' " + label.transform);
   }
 
-  [[nodiscard]] std::size_t degree(VertexId vertex) const {
-    return static_cast<std::size_t>(
-        std::ranges::count_if(pairs_, [&](const Pair& pair) { return pair.left == vertex || pair.right == vertex; }));
+  /// Above a line; beside that of two vertices in one column.
+  void add_labels(const Pair& pair, const std::string& words, std::vector<Label>& all) const {
+    const Point from = corner(pair.left), to = corner(pair.right);
+    const double width = text_width(words, kLabelFont);
+    const double left = from.x + kBoxWidth, middle = kBoxHeight / 2, lift = line_width(most_of(pair)) / 2 + kLift;
+    if (is_below(pair)) {
+      const double x = from.x + kPost + 8, y = (from.y + kBoxHeight + to.y) / 2 + 4, room = kBoxWidth - kPost - 8;
+      if (width <= room) return all.push_back({x + width / 2, y, words, tooltip(pair)});
+      const std::size_t slash = words.find(" / ");
+      for (const auto& [part, base] : {std::pair(words.substr(0, slash + 2), y - 7), {words.substr(slash + 3), y + 7}})
+        all.push_back({x + text_width(part, kLabelFont) / 2, base, part, tooltip(pair)});
+      return;
+    }
+    if (is_beside(pair))
+      return all.push_back(
+          {left + 0.75 * bend_of(pair) + 6 + width / 2, (from.y + to.y) / 2 + middle + 4, words, tooltip(pair)});
+    const LabelEnd end = label_end(pair);
+    if (is_level(pair)) return all.push_back({(left + to.x) / 2, to.y + middle - lift, words, tooltip(pair)});
+    if (end == LabelEnd::Along) {  // parallel to the line, nearer to the left end
+      const double x = left + (to.x - left) * kAlong, y = from.y + (to.y - from.y) * kAlong + middle;
+      const double degrees = std::atan2(to.y - from.y, to.x - left) * 180 / std::numbers::pi;
+      return all.push_back(
+          {x, y - lift, words, tooltip(pair), fmt::format("transform='rotate({:.1f} {:.1f} {:.1f})'", degrees, x, y)});
+    }
+    const double room = to.x - left - kSlope;
+    all.push_back({end == LabelEnd::Left ? left + room / 2 : to.x - room / 2,
+                   (end == LabelEnd::Left ? from.y : to.y) + middle - lift, words, tooltip(pair)});
   }
 
   [[nodiscard]] std::string tooltip(const Pair& pair) const {
@@ -258,6 +352,34 @@ class TopologyPicture {
       top += kLine;
     }
     return top;
+  }
+
+  /// What widths and colours mean.
+  /// @return where it ends
+  double legend(double top) {
+    double x = kEdge;
+    const auto sample = [&](double width, std::string_view colour, const std::string& words) {
+      svg_.line(x, top + 7, x + 28, top + 7, line_style(width, colour));
+      svg_.text(x + 34, top + 11, words, "class='muted' font-size='11'");
+      x += 34 + text_width(words, kLabelFont) + 16;
+    };
+    const auto title = [&](std::string_view words) {
+      svg_.text(x, top + 11, words, "class='muted' font-size='11'");
+      x += text_width(words, kLabelFont) + 8;
+    };
+    title("width:");
+    for (const double rate : kSampleRates) sample(line_width(rate), "", fmt::format("{} GB/s", rate));
+    if (length_ > 0) {
+      widest_ = std::max(widest_, x + kEdge);
+      x = kEdge;
+      top += kLine;
+      title("used by the batch:");
+      sample(4, "", "less");
+      for (auto step = kHeat.rbegin(); step != kHeat.rend(); ++step)
+        sample(4, step->second, fmt::format("{:.0f} % and more", 100 * step->first));
+    }
+    widest_ = std::max(widest_, x + kEdge);
+    return top + kLine;
   }
 
   const Topology& machine_;
