@@ -11,6 +11,7 @@
 #include "apps/tutti/commands/file_kind.hpp"
 #include "apps/tutti/commands/topology_detect.hpp"
 #include "apps/tutti/commands/topology_import.hpp"
+#include "apps/tutti/reports/costs_report.hpp"
 #include "apps/tutti/reports/report.hpp"
 #include "apps/tutti/reports/topology_svg.hpp"
 #include "model/base/joined.hpp"
@@ -76,11 +77,60 @@ std::vector<std::string> joined_columns(std::vector<std::string> first, const st
 
 void show_background(const Topology& machine) {
   if (const auto devices = device_names(machine); !devices.empty()) fmt::print("\ndevices: {}\n", joined(devices));
-  if (machine.background().empty()) return;
+  if (machine.background().empty()) return fmt::print("\nbackground: none\n");
   programs::Table flows({"background", "nominal GB/s", "most GB/s"});
   for (const BackgroundFlow& flow : machine.background())
     flows.add({route_text(machine, flow.route), rate_text(flow.bandwidth.nominal), rate_text(flow.bandwidth.most)});
   fmt::print("\n{}", flows.text());
+}
+
+/// What copies, computes and buffers: engines of GPUs, cores of cpus, threads of pageable memories.
+void show_vertices(const Topology& machine) {
+  const auto or_dash = [](const std::string& text) { return text.empty() ? std::string("-") : text; };
+  if (!machine.gpus().empty()) {
+    programs::Table gpus({"gpu", "copy engines", "serve", "memory", "bus id"});
+    for (const std::size_t column : {2U, 4U}) gpus.align_left(column);
+    for (const VertexId id : machine.gpus()) {
+      const Vertex& gpu = machine.vertex(id);
+      const std::string_view serve = gpu.copy_engines == 1             ? "both directions"
+                                     : gpu.copy_engines < kPeerEngines ? "one direction each"
+                                                                       : "one direction each, and copies between GPUs";
+      gpus.add({gpu.name, fmt::to_string(gpu.copy_engines), std::string(serve),
+                gpu.memory ? to_string(*gpu.memory) : "-", or_dash(gpu.bus_id)});
+    }
+    fmt::print("\n{}", gpus.text());
+  }
+  for (const Vertex& vertex : machine.vertices()) {
+    if (vertex.kind == VertexKind::Cpu)
+      fmt::print("{}: host work on {} core{}\n", vertex.name, vertex.cores, vertex.cores == 1 ? "" : "s");
+    if (vertex.pageable)
+      fmt::print("{}: pageable, {} threads beside each copy engine, buffers of {}, without them below {}\n",
+                 vertex.name, vertex.producers, to_string(vertex.buffer), to_string(vertex.crossover));
+  }
+}
+
+std::string peer_text(const PeerSpec& peer) {
+  switch (peer.mode) {
+    case PeerMode::All: return "all GPUs";
+    case PeerMode::None: return "none";
+    case PeerMode::SameDomain: return "GPUs of the same PCIe domain";
+    case PeerMode::Pairs: break;
+  }
+  std::vector<std::string> pairs;
+  for (const auto& [a, b] : peer.pairs) pairs.push_back(a + " and " + b);
+  return joined(pairs);
+}
+
+/// What a guarantee adds to the rates: costs of commands, the margin, how streams are held until their instants.
+void show_guarantees(const Topology& machine) {
+  fmt::print("\nset-up\n{}", setup_text(machine.setup()));
+  const Margin& margin = machine.margin();
+  fmt::print("margin: {:g} % and {}, added to the length of every batch\n", 100 * margin.relative,
+             to_string(margin.absolute));
+  fmt::print("gate: {}, on hardware\n", machine.spec().gate);
+  fmt::print("peer access: {}\n", peer_text(machine.spec().peer_access));
+  fmt::print("staged copies: chunks of {}\n", to_string(machine.staging_chunk()));
+  if (machine.spread() > 0) fmt::print("spread: rates vary by {:g} % from run to run\n", 100 * machine.spread());
 }
 
 /// The measured rows of the table beside the rates of the graph alone, the largest deviation first.
@@ -164,8 +214,10 @@ void show_text(const Topology& machine) {
     }
     fmt::print("\n{}", shared.text());
   }
+  show_vertices(machine);
   show_background(machine);
-  fmt::print("\nweights: h2d {}, d2h {}, peer {}\n", machine.weights().h2d, machine.weights().d2h,
+  show_guarantees(machine);
+  fmt::print("weights: h2d {}, d2h {}, peer {}\n", machine.weights().h2d, machine.weights().d2h,
              machine.weights().peer);
   show_table(without_background(machine));
 }
@@ -262,7 +314,8 @@ void add_topology(programs::CommandLine& program) {
   command.needs_command();
   programs::CommandLine show_command = command.command(
       "show",
-      "links and shared capacities with their bandwidths, background load, and where the graph is furthest off");
+      "links and shared capacities with their bandwidths, engines, background load, what a guarantee adds (set-up, "
+      "margin, gate), and where the graph is furthest off");
   command.footer(
       "Examples:\n  tutti topology show configs/machines/h200x4.yaml\n"
       "  tutti topology detect --out machine.yaml\n"

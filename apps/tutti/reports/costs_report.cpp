@@ -65,28 +65,6 @@ std::string below_text(const CopyCost& cost) {
   return cost.below == kEverySize ? "every size" : to_string(cost.below);
 }
 
-std::string setup_text(const SetupTimes& setup) {
-  programs::Table table({"cost", "nominal us", "guaranteed us", "below", "GB/s there"});
-  table.align_left(0);
-  const auto add = [&](std::string_view what, const Cost& cost) {
-    table.add({std::string(what), us(cost.nominal), us(cost.guaranteed), "", ""});
-  };
-  add("a batch", setup.batch);
-  for (const CopyKind route : kCopyKinds) {
-    const CopyCost& cost = setup.transfer.of(route);
-    if (cost == CopyCost{} && is_further(route)) continue;
-    table.add({fmt::format("a copy, {}", to_string(route)), us(cost.each.nominal), us(cost.each.guaranteed),
-               below_text(cost), cost.small ? fmt::format("{:.2f}", cost.small->nominal.value) : ""});
-    for (const SizeCost& size : cost.sizes)
-      if (size.size > Bytes{0}) add(fmt::format("more for {}", to_string(size.size)), size.more);
-  }
-  for (const CopyKind route : kCopyKinds)
-    if (!is_further(route))
-      add(fmt::format("a chain's first copy, {}", to_string(route)), setup.transfer.of(route).first);
-  for (const NamedCost& named : kFurtherCosts) add(named.what, setup.*named.cost);
-  return table.text() + "\n";
-}
-
 std::string gates_text(const CostMeasurements& measured) {
   programs::Table table({"starts behind gates", "of", "median us", "99 %", "99.9 %", "worst"});
   table.align_left(0);
@@ -123,10 +101,39 @@ std::string tail_text(const CostMeasurements& measured) {
 
 }  // namespace
 
+std::string setup_text(const SetupTimes& setup) {
+  programs::Table table({"cost", "nominal us", "guaranteed us", "below", "GB/s there"});
+  table.align_left(0);
+  std::size_t nothing = 0;
+  const auto add = [&](std::string_view what, const Cost& cost) {
+    if (cost == Cost{})
+      ++nothing;
+    else
+      table.add({std::string(what), us(cost.nominal), us(cost.guaranteed), "", ""});
+  };
+  add("a batch", setup.batch);
+  for (const CopyKind route : kCopyKinds) {
+    const CopyCost& cost = setup.transfer.of(route);
+    if (cost == CopyCost{}) {
+      nothing += is_further(route) ? 0 : 1;
+      continue;
+    }
+    table.add({fmt::format("a copy, {}", to_string(route)), us(cost.each.nominal), us(cost.each.guaranteed),
+               below_text(cost), cost.small ? fmt::format("{:.2f}", cost.small->nominal.value) : ""});
+    for (const SizeCost& size : cost.sizes)
+      if (size.size > Bytes{0}) add(fmt::format("more for {}", to_string(size.size)), size.more);
+  }
+  for (const CopyKind route : kCopyKinds)
+    if (!is_further(route))
+      add(fmt::format("a chain's first copy, {}", to_string(route)), setup.transfer.of(route).first);
+  for (const NamedCost& named : kFurtherCosts) add(named.what, setup.*named.cost);
+  return table.text() + (nothing > 0 ? fmt::format("{} further costs are 0\n", nothing) : "");
+}
+
 std::string costs_text(const SetupTimes& setup, const CostFit& fit, const CostMeasurements& measured) {
   std::vector<double> errors;
   for (const CostResidual& residual : fit.residuals) errors.push_back(error_of(residual));
-  std::string text = setup_text(setup) + gates_text(measured) + tail_text(measured);
+  std::string text = setup_text(setup) + "\n" + gates_text(measured) + tail_text(measured);
   text +=
       fmt::format("costs explain {} samples within {:.1f} % in the median, {:.1f} % in 95 of 100 (below 5 us: 0)\n\n",
                   errors.size(), 100 * quantile(errors, 0.5), 100 * quantile(errors, 0.95));

@@ -6,6 +6,9 @@
 
 namespace tutti::internal {
 
+/// The costs of commands, a row each; those that are 0 are counted.
+[[nodiscard]] std::string setup_text(const SetupTimes& setup);
+
 /// The costs of commands, and how well they explain the samples: the largest errors, the loosest promises, the samples
 /// that took longer than promised.
 [[nodiscard]] std::string costs_text(const SetupTimes& setup, const CostFit& fit, const CostMeasurements& measured);

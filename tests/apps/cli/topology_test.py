@@ -51,6 +51,45 @@ class Picture(Programs):
         self.refuses(self.tutti("topology", "show", "configs/machines/h200x4.yaml", "--svg", self.folder / "m.svg", "--batch", "configs/tasks/two-lines.yaml"), "task set")
 
 
+MACHINE = """version: 1
+machine:
+  name: station
+  vertices:
+    mem0: {kind: memory}
+    cpu0: {kind: cpu, cores: 4}
+    gpu0: {kind: gpu, copy_engines: 1, memory: 24 GB, bus_id: "0000:06:00.0"}
+    gpu1: {kind: gpu, copy_engines: 3}
+    camera: {kind: device}
+  links:
+    - {from: mem0, to: cpu0, bandwidth: 40 GB/s, back: 40 GB/s}
+    - {from: cpu0, to: gpu0, bandwidth: 24 GB/s, back: 24 GB/s}
+    - {from: cpu0, to: gpu1, bandwidth: 24 GB/s, back: 24 GB/s}
+    - {from: camera, to: cpu0, bandwidth: 5 GB/s}
+  background: [{from: camera, to: mem0, bandwidth: {nominal: 1 GB/s, most: 2.5 GB/s}}]
+  setup: {batch: 8.8 us, kernel: {nominal: 4 us, guaranteed: 9 us}}
+  margin: {relative: 0.02, absolute: 30 us}
+  gate: host_timed
+  peer_access: none
+"""
+
+
+class Show(Programs):
+    # All that a guarantee counts on beside the rates stands in the text.
+    def test_it_has_what_a_guarantee_counts_on(self):
+        run = self.tutti("topology", "show", self.file(MACHINE))
+        self.assertEqual(run.returncode, 0, run.stderr)
+        for pattern in (r"gpu0 +1  both directions +24 GB  0000:06:00\.0", r"gpu1 +3  one direction each, and copies between GPUs +-  -",
+                        r"cpu0: host work on 4 cores", r"camera -> cpu0 -> mem0 +1\.00 +2\.50", r"a batch +8\.80 +8\.80",
+                        r"a kernel +4\.00 +9\.00", r"\d+ further costs are 0", r"margin: 2 % and 30 us", r"gate: host_timed",
+                        r"peer access: none", r"staged copies: chunks of 8 MiB"):
+            self.assertRegex(run.stdout, pattern)
+
+    def test_what_a_machine_does_not_have_is_said(self):
+        run = self.tutti("topology", "show", "configs/machines/h200x4.yaml")
+        for pattern in ("background: none", r"margin: 0 % and 0 ns", "gate: polling_kernel", "peer access: GPUs of the same PCIe domain"):
+            self.assertRegex(run.stdout, pattern)
+
+
 class Detect(Programs):
     """These hold on every host: with GPUs, and without any, where there is one sentence and exit code 3."""
 
