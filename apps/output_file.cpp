@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "apps/terminal.hpp"
 #include "model/base/error.hpp"
 #include "model/base/missing_path.hpp"
 
@@ -178,9 +179,31 @@ Written write_through(const std::string& path, int descriptor, bool to_disk,
   return {};
 }
 
+/// "999 B", "12 kB", "3.4 MB"
+std::string size_text(double bytes) {
+  if (bytes < 1e3) return fmt::format("{} B", bytes);
+  if (bytes < 1e6) return fmt::format("{:.0f} kB", bytes / 1e3);
+  return bytes < 1e9 ? fmt::format("{:.1f} MB", bytes / 1e6) : fmt::format("{:.1f} GB", bytes / 1e9);
+}
+
+std::function<Written(std::FILE*)> writes(const std::string& path, std::string_view text) {
+  return [&path, text](std::FILE* file) -> Written {
+    if (std::fwrite(text.data(), 1, text.size(), file) != text.size()) return cut_short(path, errno);
+    return {};
+  };
+}
+
 }  // namespace
 
 Written write_file(const std::string& path, const std::function<Written(std::FILE*)>& write) {
+  auto written = write_file_silently(path, write);
+  if (written) print_written(path);
+  return written;
+}
+
+Written write_file(const std::string& path, std::string_view text) { return write_file(path, writes(path, text)); }
+
+Written write_file_silently(const std::string& path, const std::function<Written(std::FILE*)>& write) {
   const auto target = target_of(path);
   if (!target) return tl::unexpected(target.error());
   if (!may_write(*target)) return refused(path, errno);
@@ -197,11 +220,14 @@ Written write_file(const std::string& path, const std::function<Written(std::FIL
   return {};
 }
 
-Written write_file(const std::string& path, std::string_view text) {
-  return write_file(path, [&](std::FILE* file) -> Written {
-    if (std::fwrite(text.data(), 1, text.size(), file) != text.size()) return cut_short(path, errno);
-    return {};
-  });
+Written write_file_silently(const std::string& path, std::string_view text) {
+  return write_file_silently(path, writes(path, text));
+}
+
+void print_written(const std::string& path) {
+  const auto target = target_of(path);
+  if (!target || target->kind != Target::Kind::Regular || !target->old) return;
+  print_remark(fmt::format("wrote {} ({})", path, size_text(static_cast<double>(target->old->st_size))));
 }
 
 Written check_writable(const std::string& path) {

@@ -15,7 +15,7 @@ namespace tutti::programs {
 /// `Expected<void>` of the library, whichever of its headers a program includes.
 using Written = tl::expected<void, Error>;
 
-/// Writes a file that the user named; every write is checked.
+/// Writes a file that the user named, and says so (`print_written`); every write is checked.
 ///
 /// A regular file, at the end of links too, is replaced as a whole: the text goes to a new file beside it, which gets
 /// its mode, and its owner where allowed, and then its name. Until then the old one stays as it is. Devices, pipes and
@@ -26,6 +26,13 @@ using Written = tl::expected<void, Error>;
 ///          disk. As `write`.
 [[nodiscard]] Written write_file(const std::string& path, const std::function<Written(std::FILE*)>& write);
 [[nodiscard]] Written write_file(const std::string& path, std::string_view text);
+
+/// The same without a sentence: for a file of many, or one that is replaced while a program runs.
+[[nodiscard]] Written write_file_silently(const std::string& path, const std::function<Written(std::FILE*)>& write);
+[[nodiscard]] Written write_file_silently(const std::string& path, std::string_view text);
+
+/// Prints "wrote FILE (12 kB)" on standard error, which --quiet leaves out; nothing of devices, pipes and descriptors.
+void print_written(const std::string& path);
 
 /// Checks that `write_file` may write, before a long run whose results belong there. Opens nothing and makes nothing.
 /// @errors  InvalidInput: it may not.

@@ -201,7 +201,7 @@ Expected<void> write_images(const std::string& folder, const ImageSet& images) {
     if (auto ok = write_png(path.string(), picture.image); !ok) return ok;
     if (!picture.truth) continue;
     const std::string beside = fs::path(path).replace_extension(".json").string();
-    if (auto ok = tutti::programs::write_file(beside, to_json(*picture.truth)); !ok) return ok;
+    if (auto ok = tutti::programs::write_file_silently(beside, to_json(*picture.truth)); !ok) return ok;
   }
   return {};
 }

@@ -186,7 +186,7 @@ Expected<void> write(const std::string& path, const Raster& raster) {
   if (raster.width < 1 || raster.height < 1 || raster.width > max_image_side || raster.height > max_image_side)
     return refused(path, fmt::format("an image of {} x {} pixels is not written; each side is 1 to {}", raster.width,
                                      raster.height, max_image_side));
-  return tutti::programs::write_file(path, [&](std::FILE* file) -> Expected<void> {
+  return tutti::programs::write_file_silently(path, [&](std::FILE* file) -> Expected<void> {
     Complaint complaint;
     const PngWriter writer{complaint};
     if (!writer.ready()) return machine_error("libpng cannot be started; free some memory");

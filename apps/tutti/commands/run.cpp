@@ -224,6 +224,7 @@ int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, con
       faulty ? execute(faulty->executors(), faulty->programs(), parts) : execute(machines->executors(), rows, parts);
   RunPlace place = machines->place();
   journal->close(place.notes);
+  if (!command.journal.empty()) programs::print_written(command.journal);
   const auto unwritten = live ? live->end() : std::nullopt;
   if (!record) return report_error(record.error());
   place.notes.insert(place.notes.end(), record->notes.begin(), record->notes.end());

@@ -68,6 +68,7 @@ void LiveRun::end_turn() {
 std::optional<Error> LiveRun::end() {
   programs::show_live("");
   if (has_metrics()) write_metrics();
+  if (!metrics_.empty() && !fault_) programs::print_written(metrics_);
   endpoint_.reset();
   return fault_;
 }
@@ -94,7 +95,7 @@ void LiveRun::write_metrics() {
   const std::string text = metrics_text(tasks_, summaries_, errors_.of_tasks());
   if (endpoint_) endpoint_->publish(text);
   if (metrics_.empty()) return;
-  const auto written = programs::write_file(metrics_, text);
+  const auto written = programs::write_file_silently(metrics_, text);
   if (!written && !fault_) fault_ = written.error();
 }
 

@@ -67,6 +67,31 @@ class OutputFiles(Programs):
             self.assertEqual(victim.read_text(encoding="utf-8"), "keep")
         self.assertEqual(self.names(), ["out", "out.new", "victim"])
 
+    # Which files there are is said in one place, whatever option names them: once each, unless --quiet is given.
+    def test_each_file_is_named_once_with_its_size(self):
+        journal, trace, svg, metrics = (self.folder / name for name in ("run.journal", "t.json", "r.svg", "m.txt"))
+        commands = {
+            ("run", WAFER, "--jobs", 4, "--journal", journal, "--trace", trace, "--svg", svg, "--metrics", metrics): (journal, trace, svg, metrics),
+            ("view", journal, "--html", self.folder / "p.html", "--trace", trace): (self.folder / "p.html", trace),
+            ("predict", EXAMPLE, "--svg", svg): (svg,),
+            ("compare", EXAMPLE, "--svg", svg): (svg,),
+            ("capacity", WAFER, "--svg", svg): (svg,),
+            ("topology", "show", "configs/machines/h200x4.yaml", "--svg", svg): (svg,),
+            ("verify", EXAMPLE, "--backend", "sim", "--out", self.folder / "v.json"): (self.folder / "v.json",),
+            ("tasks", "expand", WAFER, "--out", self.folder / "jobs.csv"): (self.folder / "jobs.csv",),
+            ("check", "configs/tasks/alarm-behind-image.yaml", "--counter-example", self.folder / "misses.yaml"): (self.folder / "misses.yaml",),
+        }
+        for words, files in commands.items():
+            with self.subTest(words[0]):
+                run = self.tutti(*words)
+                self.assertIn(run.returncode, (0, 1), run.stderr)
+                said = [line for line in run.stderr.splitlines() if line.startswith("wrote ")]
+                self.assertEqual(sorted(line.rsplit(" (", 1)[0] for line in said), sorted(f"wrote {path}" for path in files))
+                for line in said:
+                    self.assertRegex(line, r" \(\d+(\.\d)? (B|kB|MB)\)$")
+                self.assertNotIn("wrote", run.stdout)
+                self.assertNotIn("wrote", self.tutti(*words, "--quiet").stderr)
+
     def test_a_device_is_written_in_place(self):
         link = self.folder / "null"
         link.symlink_to("/dev/null")
