@@ -455,18 +455,16 @@ TEST_P(CommGpuProcesses, TheOthersEndWithTheNameOfARankThatIsKilled) {
 }
 
 // A process takes seconds to start on real GPUs: each place and each count once there.
-INSTANTIATE_TEST_SUITE_P(Buffers, CommGpuProcesses,
 #ifdef TUTTI_HOST_CUDA
-                         testing::Values(std::pair(BufferPlace::Device, 2), std::pair(BufferPlace::Device, 3),
-                                         std::pair(BufferPlace::Pinned, 2), std::pair(BufferPlace::Pinned, 3)),
+const auto kRows = testing::Values(std::pair(BufferPlace::Device, 2), std::pair(BufferPlace::Device, 3),
+                                   std::pair(BufferPlace::Pinned, 2), std::pair(BufferPlace::Pinned, 3));
 #else
-                         testing::Values(std::pair(BufferPlace::Device, 3), std::pair(BufferPlace::Pinned, 2)),
+const auto kRows = testing::Values(std::pair(BufferPlace::Device, 3), std::pair(BufferPlace::Pinned, 2));
 #endif
-                         [](const auto& row) {
-                           return fmt::format("{}Of{}Ranks",
-                                              row.param.first == BufferPlace::Device ? "OnTheGpus" : "InSharedMemory",
-                                              row.param.second);
-                         });
+INSTANTIATE_TEST_SUITE_P(Buffers, CommGpuProcesses, kRows, [](const auto& row) {
+  return fmt::format("{}Of{}Ranks", row.param.first == BufferPlace::Device ? "OnTheGpus" : "InSharedMemory",
+                     row.param.second);
+});
 
 /// A job of one rank, and what it says.
 ProcessEnd run_alone(const std::string& name, const RankProgram& program) {

@@ -15,7 +15,7 @@
 namespace tutti::internal {
 namespace {
 
-Topology shipped(const std::string& name) {
+Topology published_machine(const std::string& name) {
   return load_machine(test::source_path("configs/machines/" + name + ".yaml")).value();
 }
 
@@ -37,7 +37,7 @@ double seconds(const Workload& domain, std::string_view planner) {
 //   gather    3690 MB / 11.732                        =  314.524 ms
 // 3.2474 s in all, 2.1 % above the published figure.
 TEST(PublishedWorkloads, TheDomainDecompositionOnSandyBridgeIsWithin2Point2PercentOfThePublishedFigure) {
-  const double found = seconds(domain_on(shipped("k10-card1")), "completion_aligned");
+  const double found = seconds(domain_on(published_machine("k10-card1")), "completion_aligned");
   EXPECT_NEAR(found, 3.2474, 0.0001);
   EXPECT_NEAR(found, 3.18, 0.022 * 3.18);
 }
@@ -51,7 +51,7 @@ TEST(PublishedWorkloads, TheDomainDecompositionOnSandyBridgeIsWithin2Point2Perce
 //   gather    1845 MB / 5.8455                        =  315.627 ms
 // 5.7736 s, 1.78 times the 3.2474 s of batches.
 TEST(PublishedWorkloads, StaticAllocationTakes1Point78TimesAsLongWhereThePublishedRatioIs7Point9) {
-  const Workload domain = domain_on(shipped("k10-card1"));
+  const Workload domain = domain_on(published_machine("k10-card1"));
   const double batches = seconds(domain, "completion_aligned");
   const double shares = seconds(domain, "static_allocation");
   EXPECT_NEAR(shares, 5.7736, 0.0001);
@@ -68,7 +68,8 @@ TEST(PublishedWorkloads, StaticAllocationTakes1Point78TimesAsLongWhereThePublish
 //   gather    3690 MB / 4.392                         =   840.164 ms
 // 15.156 s, 24 % below the published figure.
 TEST(PublishedWorkloads, TheDomainDecompositionOnNehalemIsAQuarterBelowThePublishedFigure) {
-  const double found = seconds(domain_on(shipped("nehalem-c2050").without_peer_access()), "completion_aligned");
+  const double found =
+      seconds(domain_on(published_machine("nehalem-c2050").without_peer_access()), "completion_aligned");
   EXPECT_NEAR(found, 15.156, 0.001);
   EXPECT_NEAR(found / 20.03, 0.757, 0.001);
 }
@@ -87,7 +88,7 @@ TEST(PublishedWorkloads, TheDomainDecompositionHasPlansOnEveryShippedMachine) {
   const auto names = shipped_machines();
   ASSERT_GE(names.size(), 7U);
   for (const std::string& name : names) {
-    const Topology machine = shipped(name);
+    const Topology machine = published_machine(name);
     const Workload domain = domain_on(machine);
     for (const Batch& batch : domain.batches)
       for (const Planner& planner : planners())
@@ -101,7 +102,7 @@ TEST(PublishedWorkloads, TheDomainDecompositionHasPlansOnEveryShippedMachine) {
 // [VMS14] Table 1 has the batch method first on both hosts. That holds on every machine that is shipped.
 TEST(PublishedWorkloads, TheDomainDecompositionIsSoonestWithBatches) {
   for (const std::string& name : shipped_machines()) {
-    const Workload domain = domain_on(shipped(name));
+    const Workload domain = domain_on(published_machine(name));
     const double batches = seconds(domain, "completion_aligned") * (1 - 1e-9);
     for (const char* planner : {"bandwidth_allocation", "static_allocation", "time_division"})
       EXPECT_LE(batches, seconds(domain, planner)) << name << ", " << planner;
