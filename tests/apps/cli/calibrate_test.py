@@ -141,7 +141,7 @@ class Measure(Programs):
         run = self.calibrate("--backend", "sim", "--copy", "4KiB", "--rounds", 2)
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertRegex(run.stderr, r"^gates and copy engines: [\d.]+ s\n\d+ combinations and 40 batches\nround 1 of at most 2\n"
-                                     r"round 2 of at most 2: 19 medians in 20 are known within 0.00 %\nrates: [\d.]+ s\ncosts of commands: [\d.]+ s\n$")
+                                     r"round 2 of at most 2: 19 medians in 20 are known within 0.00 %\nrates: [\d.]+ s\ncosts of commands: [\d.]+ s\nwrote [^\n]*out.yaml \(\d+ kB\)\n$")
         quick = self.calibrate("--backend", "sim", "--copy", "4KiB", "--quick", "--loaded")
         self.assertEqual(quick.returncode, 0, quick.stderr)
         self.assertIn("of at most 3", quick.stderr)
@@ -166,14 +166,14 @@ class Measure(Programs):
             (["--copy", "nonsense"], "--copy: 'nonsense' is no size of 4 KiB or more; write it like 128MiB"),
             (["--copy", "0"], "--copy: '0' is no size"),
             (["--rounds", "0"], "--rounds: "),
-            (["--measured", "/no/such/folder/x"], "/no/such/folder/x: this cannot be written"),
+            (["--measured", "/no/such/folder/x"], "/no/such/folder/x: there is no folder 'no' in /"),
             (["--gate", "host_timed"], "--bind and --gate are for GPUs"),
         ):
             with self.subTest(words=words):
                 self.refuses(self.calibrate("--backend", "sim", *words), sentence)
                 self.assertEqual(list(self.folder.iterdir()), [])
-        for place in ("/no/such/folder/x", self.folder):
-            self.refuses(self.calibrate("--backend", "sim", out=place), f"{place}: this cannot be written")
+        for place, why in (("/no/such/folder/x", "there is no folder 'no' in /"), (self.folder, "this is a folder")):
+            self.refuses(self.calibrate("--backend", "sim", out=place), f"{place}: {why}")
         self.refuses(self.calibrate("--backend", "abacus"), "--backend: there is no 'abacus'")
         self.refuses(self.tutti("calibrate", "--machine", self.MACHINE, "--backend", "sim"), "give --machine and --out to measure this host")
         self.refuses(self.tutti("calibrate", "--machine", "/no/such", "--out", out, "--backend", "sim"), "/no/such: ")

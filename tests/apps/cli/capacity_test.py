@@ -99,7 +99,7 @@ class Capacity(Programs):
             (self.TASKS, ["--parameter", "image", "--task", "a"], "give either"),
             (self.TASKS, ["--parameter", "image", "--of", "period"], "give either"),
             (self.TASKS, ["--parameter", "image", "--planner", "fastest"], "there is no planner 'fastest'"),
-            (self.TASKS, ["--parameter", "image", "--svg", "/no/such/folder/x.svg"], "cannot be written"),
+            (self.TASKS, ["--parameter", "image", "--svg", "/no/such/folder/x.svg"], "/no/such/folder/x.svg: there is no folder 'no' in /"),
             (self.TASKS, ["--parameter", "image", "--points", "1"], ""),
         ):
             with self.subTest(words=words):

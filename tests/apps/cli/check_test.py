@@ -60,7 +60,7 @@ class Check(Programs):
                              [("copy of s", "gpu0 copies in", 6, 0, 6), ("kernel of s", "gpu0", 5, 6, 11)])
         self.assertIn("schedulable: every deadline is guaranteed (non-preemptive edf by local deadline, jobs overlap, utilization 0.6000)",
                       self.tutti("check", path, "--overlap", "on").stdout)
-        self.refuses(self.tutti("check", path, "--overlap", "of"), "--overlap: there is no 'of'; give off, on or auto")
+        self.refuses(self.tutti("check", path, "--overlap", "of"), "--overlap: there is no 'of'; did you mean 'off'? give off, on or auto")
         asking = self.file(text.replace("tasks:", "overlap: on\ntasks:"), "asking.yaml")
         self.assertEqual(self.object_of(0, "check", asking, "--json")["overlap"], "on")
         run = self.object_of(0, "run", asking, "--json", "--jobs", "20")

@@ -100,8 +100,8 @@ class Compare(Programs):
     def test_a_picture_replaces_a_file_and_nothing_else(self):
         self.refuses(self.tutti("compare", WAFER, "--svg", self.folder / "x.svg"), "--svg draws one batch", "is a task set")
         for command in ("predict", "compare"):
-            for path in (self.folder, "/no/such/folder/x.svg"):
-                self.refuses(self.tutti(command, EXAMPLE, "--svg", path), "cannot be written")
+            for path, why in ((self.folder, "this is a folder"), ("/no/such/folder/x.svg", "there is no folder 'no' in /")):
+                self.refuses(self.tutti(command, EXAMPLE, "--svg", path), f"{path}: {why}")
         self.assertEqual(list(self.folder.iterdir()), [])
         self.file("old", "picture.svg")
         self.picture("compare", EXAMPLE)

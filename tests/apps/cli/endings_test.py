@@ -171,7 +171,7 @@ class LostReports(Programs):
                 self.is_lost("" if words[-1] in ("--help", "--version") else "No space left on device", program, *words, stdout=full)
 
     def test_a_pipe_without_reader_and_a_closed_descriptor_are_silent(self):
-        for program, words in (("tutti/tutti", ["run", WAFER, "--set", "image=1280kB", "--jobs", 4]), ("wafer_inspection/wafer_inspection", ["--size", 256, "--jobs", 4])):
+        for program, words in (("tutti/tutti", ["run", WAFER, "--set", "image=1280kB", "--jobs", 4]), ("wafer_inspection/wafer_inspection", ["--size", 256, "--jobs", 8])):
             read, write = os.pipe()
             os.close(read)
             with os.fdopen(write, "wb") as pipe:

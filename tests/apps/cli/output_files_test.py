@@ -75,10 +75,10 @@ class OutputFiles(Programs):
             ("view", journal, "--html", self.folder / "p.html", "--trace", trace): (self.folder / "p.html", trace),
             ("predict", EXAMPLE, "--svg", svg): (svg,),
             ("compare", EXAMPLE, "--svg", svg): (svg,),
-            ("capacity", WAFER, "--svg", svg): (svg,),
+            ("capacity", WAFER, "--parameter", "image", "--svg", svg): (svg,),
             ("topology", "show", "configs/machines/h200x4.yaml", "--svg", svg): (svg,),
             ("verify", EXAMPLE, "--backend", "sim", "--out", self.folder / "v.json"): (self.folder / "v.json",),
-            ("tasks", "expand", WAFER, "--out", self.folder / "jobs.csv"): (self.folder / "jobs.csv",),
+            ("tasks", "expand", "configs/tasks/periodic-offsets.yaml", "--out", self.folder / "jobs.csv"): (self.folder / "jobs.csv",),
             ("check", "configs/tasks/alarm-behind-image.yaml", "--counter-example", self.folder / "misses.yaml"): (self.folder / "misses.yaml",),
         }
         for words, files in commands.items():
@@ -158,7 +158,7 @@ class OutputFiles(Programs):
     def test_a_folder_is_refused(self):
         for path in (self.folder, f"{self.folder}/", f"{self.folder}/no/such"):
             for run in self.writers(path):
-                self.refuses(run, f"{path}: this cannot be written (")
+                self.refuses(run, f"{path}: this is a folder; name a file in it" if os.path.isdir(path) else f"{path}: there is no folder 'no' in {self.folder}")
         self.assertEqual(self.names(), [])
 
     # Root may write to all files, so its programs are started without that right.
@@ -174,7 +174,7 @@ class OutputFiles(Programs):
     def test_long_commands_check_their_outputs_first(self):
         words = ["verify", "--machine", "configs/machines/inspection-example.yaml", "--backend", "sim", "--random", "100000"]
         for option in ("--out", "--save-worst"):
-            self.refuses(self.tutti(*words, option, self.folder), f"{self.folder}: this cannot be written")
+            self.refuses(self.tutti(*words, option, self.folder), f"{self.folder}: this is a folder")
         self.refuses(self.tutti("capacity", WAFER, "--parameter", "imagee", "--svg", self.folder / "x"), "imagee")
         self.assertEqual(self.names(), [])
 

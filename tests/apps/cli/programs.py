@@ -79,6 +79,11 @@ class Programs(unittest.TestCase):
         for word in words:
             self.assertIn(word, run.stderr)
 
+    @staticmethod
+    def without_files(text):
+        """Without the lines that name the files written, which have paths of their own."""
+        return "".join(line for line in text.splitlines(keepends=True) if not line.startswith("wrote "))
+
     def is_golden(self, name, run, code=0):
         self.assertEqual(run.returncode, code, run.stderr)
         path = TESTS / "golden" / name

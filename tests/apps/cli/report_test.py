@@ -156,8 +156,9 @@ class Report(Programs):
     def test_what_is_no_journal_is_refused(self):
         empty = self.journal(b"", "empty")
         self.refuses(self.tutti("report", WAFER), f"{WAFER} is a task set, not a journal")
-        for path in (self.file("neither\n"), self.folder, "/no/such/file", "/dev/null/x"):
-            self.refuses(self.tutti("report", path), f"{path}: this ")
+        for path, why in ((self.file("neither\n"), "this "), (self.folder, "this is a folder"), ("/no/such/file", "there is no folder 'no' in /"),
+                          ("/dev/null/x", "'/dev/null' is no folder")):
+            self.refuses(self.tutti("report", path), f"{path}: {why}")
         for words in ([], [empty, WAFER], [empty, "--jobs", "0"], [empty, "--nonsense"]):
             self.refuses(self.tutti("report", *words))
         self.assertEqual(self.object_of(0, "report", empty, "--json")["files"][0]["state"], "cut_off")

@@ -230,7 +230,7 @@ tasks:
         journal = self.folder / "run.ttj"
         run = self.tutti("run", tasks, "--for", "150ms", "--faults", faults, "--journal", journal)
         self.is_golden("run_lost_gpu.txt", run, code=3)
-        self.is_golden("run_lost_gpu.stderr.txt", subprocess.CompletedProcess([], 0, run.stderr, run.stderr))
+        self.is_golden("run_lost_gpu.stderr.txt", subprocess.CompletedProcess([], 0, self.without_files(run.stderr), run.stderr))
         self.assertEqual(self.object_of(3, "report", journal, "--json")["recorded_jobs"], 18)
         answer = self.object_of(3, "run", tasks, "--for", "150ms", "--faults", faults, "--json")
         replanned, = answer["replanned"]
@@ -269,7 +269,7 @@ tasks:
         self.assertLess(len(json.loads(out)["jobs"]), 15000)
 
     def test_responses_are_drawn_beside_bound_and_deadline(self):
-        # Each job takes the bound, 2 ms: one bar of 20 jobs, whose right end is the line of the bound.
+        # Each job takes the bound, 2 ms: one bar of 20 jobs, around the line of the bound.
         path = self.file("version: 1\ntasks: [{name: a, period: 10 ms, deadline: 8 ms, wcet: 2 ms}]\n")
         drawing = self.folder / "r.svg"
         for _ in range(2):
@@ -281,7 +281,7 @@ tasks:
         self.assertEqual(len(bars), 1)
         self.assertTrue(bars[0].find(SVG + "title").text.startswith("20 of 20 responses"))
         bound = next(line for line in root.iter(SVG + "line") if line.get("stroke-width") == "1.5")
-        self.assertAlmostEqual(float(bars[0].get("x")) + float(bars[0].get("width")), float(bound.get("x1")), delta=1)
+        self.assertAlmostEqual(float(bars[0].get("x")) + float(bars[0].get("width")) / 2, float(bound.get("x1")), delta=1)
         self.refuses(self.tutti("run", path, "--svg", "/no/such/folder/r.svg"), "/no/such/folder/r.svg")
 
     def test_a_terminal_shows_a_run_while_it_runs(self):

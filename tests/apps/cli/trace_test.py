@@ -194,8 +194,8 @@ class Trace(Programs):
                 self.assertIn(words, " ".join(faults_of(planted)))
 
     def test_mistakes_end_with_2_before_anything_runs(self):
-        self.refuses(self.tutti("run", WAFER, "--trace", self.folder), "cannot be written")
-        self.refuses(self.tutti("predict", EXAMPLE, "--trace", "/no/such/folder/t.json"), "cannot be written")
+        self.refuses(self.tutti("run", WAFER, "--trace", self.folder), "this is a folder; name a file in it")
+        self.refuses(self.tutti("predict", EXAMPLE, "--trace", "/no/such/folder/t.json"), "there is no folder 'no' in /")
         self.assertEqual(self.tutti("run", WAFER, "--trace", "t", "--journal", "j", "--journal-size", "1 MB").returncode, 2)
 
 

@@ -173,8 +173,8 @@ class View(Programs):
         broken["plan"]["streams"][0]["route"] = ["mem0", "nowhere"]
         cases = (
             (self.file("", "empty"), "this file is empty"),
-            (self.folder, "Is a directory"),
-            ("/no/such/file", "No such file"),
+            (self.folder, "this is a folder"),
+            ("/no/such/file", "there is no folder 'no' in /"),
             (self.journal, "this journal has format 3, and this program reads 2; use that of tutti 9.9"),
             (self.file('{"traceEvents": [{"ph": "X"}]}', "a"), "a trace of another program"),
             (self.file('[{"ph": "X"}]', "b"), "as traces of other programs are"),
@@ -201,7 +201,7 @@ class View(Programs):
             self.refuses(self.tutti("view", self.journal, "--html", output), "this is the file to show")
         self.assertEqual(self.journal.read_bytes(), whole)
         self.refuses(self.tutti("view", self.journal), "nothing to write")
-        self.refuses(self.tutti("view", self.journal, "--html", self.folder), "cannot be written")
+        self.refuses(self.tutti("view", self.journal, "--html", self.folder), "this is a folder; name a file in it")
         self.refuses(self.tutti("view", self.journal, "--html", "/dev/full"), "cannot be written to its end", code=3)
 
 

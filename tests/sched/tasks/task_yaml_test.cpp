@@ -381,7 +381,7 @@ TEST(TaskYaml, RefusesFilesThatAreNone) {
   EXPECT_EQ(folder.error(waits + "arrivals: periodic\noverlap: on\n" + fine),
             "t.yaml:2:9: under cw_edf jobs run one at a time; write 'overlap: off', or 'policy: edf'");
   EXPECT_EQ(folder.error("version: 1\npolicy: EDF\n" + fine),
-            "t.yaml:2:9: 'EDF' is no policy; write one of edf, rm, dm, given, cw_edf");
+            "t.yaml:2:9: 'EDF' is no policy; did you mean 'edf'? write one of edf, rm, dm, given, cw_edf");
   EXPECT_EQ(folder.error("version: 1\nparameters: 5\n" + fine),
             "t.yaml:2:13: 'parameters' is a map; write {name: value}");
   EXPECT_EQ(folder.error("version: 1\nparameters: {image: 160}\n" + fine).rfind("t.yaml:2:21: ", 0), 0U);
