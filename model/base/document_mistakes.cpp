@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cctype>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
+
+#include "model/base/joined.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -263,11 +265,13 @@ class Around {
                                  "begin it in column {}",
                                  above.content));
     const std::vector<int> columns = open_columns();
+    std::vector<std::string> names(columns.size());
+    std::ranges::transform(columns, names.begin(), [](int open) { return fmt::to_string(open); });
     if (std::ranges::count(columns, column) == 0)
       return mistake(column,
                      fmt::format("this line begins in column {}, where nothing above it does; begin it in one of "
                                  "the columns {}",
-                                 column, fmt::join(columns, ", ")));
+                                 column, joined(names)));
     if (here_.is_entry)
       return mistake(column, "a list entry stands among keys; indent it more than the key of its list");
     return mistake(column,
