@@ -110,7 +110,7 @@ class Installed(unittest.TestCase):
                 project.mkdir()
                 (project / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.20)\nproject(versions NONE)\n"
                                                         f"find_package(tutti {asked})\nmessage(STATUS \"tutti is ${{tutti_FOUND}}\")\n", encoding="utf-8")
-                run = subprocess.run(["cmake", "-S", project, "-B", project / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}"], capture_output=True, text=True)
+                run = subprocess.run(["cmake", "-S", project, "-B", project / "build", f"-Dtutti_DIR={self.libraries}/cmake/tutti"], capture_output=True, text=True)
                 self.assertEqual("tutti is 1" in run.stdout, taken, run.stdout + run.stderr)
 
 
