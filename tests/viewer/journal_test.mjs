@@ -40,13 +40,12 @@ after(async () => {
 
 test("each planted miss is found with the keyboard and read with its attribution", options, async () => {
   const { page, complaints } = await browser.open(html);
-  const misses = parseInt(await page.textContent("#late-count"), 10);
-  assert.equal(misses, PLANTED.length);
+  assert.equal(parseInt(await page.textContent("#late-count"), 10), PLANTED.length); // misses; jobs behind them may be late, too
   const read = [];
-  for (let i = 0; i < misses; ++i) {
+  do {
     await page.keyboard.press("n");
     read.push(await page.textContent("#status"));
-  }
+  } while (read.length < parseInt(/ of (\d+):/.exec(read[0])[1], 10));
   for (const { job, cause } of PLANTED)
     assert.ok(read.some((line) => new RegExp(`inspect ${job} at .* missed its deadline by .*Attribution: ${cause}`).test(line)), `${job}: ${read}`);
   assert.deepEqual(complaints, []);
