@@ -71,7 +71,7 @@ class OutputFiles(Programs):
     def test_each_file_is_named_once_with_its_size(self):
         journal, trace, svg, metrics = (self.folder / name for name in ("run.journal", "t.json", "r.svg", "m.txt"))
         commands = {
-            ("run", WAFER, "--jobs", 4, "--journal", journal, "--trace", trace, "--svg", svg, "--metrics", metrics): (journal, trace, svg, metrics),
+            ("run", WAFER, "--set", "image=1MB", "--jobs", 4, "--journal", journal, "--trace", trace, "--svg", svg, "--metrics", metrics): (journal, trace, svg, metrics),
             ("view", journal, "--html", self.folder / "p.html", "--trace", trace): (self.folder / "p.html", trace),
             ("predict", EXAMPLE, "--svg", svg): (svg,),
             ("compare", EXAMPLE, "--svg", svg): (svg,),
