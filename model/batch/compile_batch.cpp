@@ -174,7 +174,9 @@ std::vector<Error> notes_on(std::span<const StreamSpec> streams, const Parameter
     if (!streams[i].size) continue;
     const SizeSpec& size = *streams[i].size;
     const auto note = [&](std::string message) {
-      notes.push_back({ErrorCode::InvalidInput, std::move(message), {}, path_of(path_of(path, i), "size")});
+      Error said{ErrorCode::InvalidInput, std::move(message)};
+      said.field = path_of(path_of(path, i), "size");
+      notes.push_back(std::move(said));
     };
     const auto parameter = parameters.find(size.parameter);
     const Bytes whole = parameter == parameters.end() ? size.bytes : parameter->second;
