@@ -19,7 +19,8 @@ extra_sections=(shells viewer mpi camera strangers bench simgrid)
 # Megabytes that programs may still take: what is free, or what this container has left.
 free_memory() {
   local free limit
-  free=$(($(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo 2>/dev/null || true) / 1024))
+  free=$(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo 2>/dev/null || true)
+  free=$((${free:-0} / 1024))
   if limit=$(cat /sys/fs/cgroup/memory.max 2>/dev/null) && [[ $limit != max ]]; then
     limit=$(((limit - $(cat /sys/fs/cgroup/memory.current)) / 1048576))
     if ((limit < free || !free)); then free=$limit; fi
