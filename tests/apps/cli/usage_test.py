@@ -28,6 +28,30 @@ class Usage(Programs):
             with self.subTest(words=words):
                 self.refuses(self.tutti(*words))
 
+    # Numbers that a file may hold and hardly means: the exit code stays that of the answer.
+    def test_doubtful_numbers_get_a_note_with_their_place(self):
+        example = (ROOT / "configs/machines/inspection-example.yaml").read_text(encoding="utf-8")
+        machine = self.file(example.rstrip("\n") + "\n  margin: {relative: 10}\n", "doubtful.yaml")
+        tasks = self.file(f"""version: 1
+machine: "{machine}"
+parameters: {{image: 32 MB}}
+tasks:
+  - name: a
+    period: 2 s
+    job:
+      - batch:
+          - {{from: mem0, to: gpu0, size: 0 MB}}
+          - {{from: mem0, to: gpu1, size: 140% of image}}
+""")
+        run = self.tutti("check", tasks)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("doubtful.yaml:", run.stderr)
+        for note in ("a margin of 10 is 1000 %, which makes each bound 11 times as long; did you mean 0.1?\n",
+                     f"note: {tasks}:9:42: this transfer moves nothing; give it a size above 0, or leave it out\n",
+                     f"note: {tasks}:10:42: 140% of 'image' is more than all of it; a share is at most 100%\n"):
+            self.assertIn(note, run.stderr)
+        self.assertNotIn("note:", self.tutti("check", tasks, "--quiet").stderr)
+
     def test_options_of_gpus_are_refused_where_they_make_no_sense(self):
         for words, sentence in (
             (["--backend", "abacus"], "--backend: there is no 'abacus'; give one of sim, cuda"),
