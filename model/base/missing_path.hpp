@@ -83,9 +83,15 @@ inline std::string missing_sentence(const std::string& path, std::span<const std
     const fs::path meant = missing.folder / *near;
     return text + fmt::format("; did you mean '{}'?", (lacks_file ? meant : meant / missing.rest).string());
   }
-  for (const std::string& place : also)
-    if (const auto near = nearest_file(place, missing.name, !lacks_file))
-      return text + fmt::format("; did you mean '{}'?", *near);
+  for (const std::string& place : also) {
+    const MissingName there = missing_name((fs::path(place) / path).string());
+    const bool is_last = there.rest.empty();
+    if (const auto near = nearest_file(there.folder, there.name, !is_last)) {
+      const fs::path meant = there.folder / *near;
+      return text + fmt::format("; did you mean '{}'?",
+                                (is_last ? meant : meant / there.rest).lexically_relative(place).string());
+    }
+  }
   return text;
 }
 

@@ -12,6 +12,10 @@ class Configs(Programs):
     def elsewhere(self, program, *words):
         return self.run_program(program, *words, cwd=self.folder)
 
+    def test_a_misspelt_name_is_guessed_from_every_folder(self):
+        run = self.run_program("tutti/tutti", "check", "configs/tasks/wafer-inspectoin.yaml", cwd=self.folder)
+        self.refuses(run, "nor in ", "did you mean 'configs/tasks/wafer-inspection.yaml'?")
+
     def test_every_file_is_listed_with_its_first_sentence(self):
         found = self.object_of(0, "configs", "--json")
         self.assertEqual([row["name"] for row in found["files"]], sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("configs/*/*.yaml")))
