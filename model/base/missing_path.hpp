@@ -63,6 +63,14 @@ inline std::optional<std::string> nearest_file(const std::filesystem::path& fold
   return nearest ? std::optional<std::string>(*nearest) : std::nullopt;
 }
 
+/// The path that is nearest to one at which there is nothing.
+inline std::optional<std::filesystem::path> nearest_path(const MissingName& missing) {
+  const auto near = nearest_file(missing.folder, missing.name, !missing.rest.empty());
+  if (!near) return std::nullopt;
+  const std::filesystem::path meant = missing.folder / *near;
+  return missing.rest.empty() ? meant : meant / missing.rest;
+}
+
 /// "there is no such file in /here; did you mean 'b.yaml'?", without an end where nothing is near.
 /// @param also  further folders in which the name was looked for
 inline std::string missing_sentence(const std::string& path, std::span<const std::string> also = {}) {
@@ -75,23 +83,13 @@ inline std::string missing_sentence(const std::string& path, std::span<const std
   const std::string folder = absolute_folder(missing.folder);
   if (!missing.folder.empty() && !fs::is_directory(missing.folder, status))
     return fmt::format("'{}' is no folder", folder);
-  const bool lacks_file = missing.rest.empty();
-  std::string text = lacks_file ? fmt::format("there is no such file in {}", folder)
-                                : fmt::format("there is no folder '{}' in {}", missing.name, folder);
+  std::string text = missing.rest.empty() ? fmt::format("there is no such file in {}", folder)
+                                          : fmt::format("there is no folder '{}' in {}", missing.name, folder);
   for (const std::string& place : also) text += ", nor in " + place;
-  if (const auto near = nearest_file(missing.folder, missing.name, !lacks_file)) {
-    const fs::path meant = missing.folder / *near;
-    return text + fmt::format("; did you mean '{}'?", (lacks_file ? meant : meant / missing.rest).string());
-  }
-  for (const std::string& place : also) {
-    const MissingName there = missing_name((fs::path(place) / path).string());
-    const bool is_last = there.rest.empty();
-    if (const auto near = nearest_file(there.folder, there.name, !is_last)) {
-      const fs::path meant = there.folder / *near;
-      return text + fmt::format("; did you mean '{}'?",
-                                (is_last ? meant : meant / there.rest).lexically_relative(place).string());
-    }
-  }
+  if (const auto near = nearest_path(missing)) return text + fmt::format("; did you mean '{}'?", near->string());
+  for (const std::string& place : also)
+    if (const auto near = nearest_path(missing_name(fs::path(place) / path)))
+      return text + fmt::format("; did you mean '{}'?", near->lexically_relative(place).string());
   return text;
 }
 
