@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -26,7 +27,8 @@ using tutti::TaskSpec;
 
 constexpr auto kPeriod = 200ms;
 
-/// The shipped task set for a camera, with images of 64 KiB and a period that any host keeps.
+/// The shipped task set for a camera, with images of 64 KiB, a period that any host keeps, and kernels that have the time
+/// which a host under sanitizers takes to play them.
 TaskSet slow_camera_set() {
   const TaskSet shipped = TaskSet::load(TUTTI_CONFIGS "/tasks/wafer-inspection-camera.yaml",
                                         {.parameters = {{"image", tutti::Bytes{256 * 256}}}})
@@ -34,6 +36,9 @@ TaskSet slow_camera_set() {
   tutti::TaskSetSpec spec = shipped.spec();
   spec.tasks.front().period = kPeriod;
   spec.tasks.front().deadline = 2 * kPeriod;
+  for (tutti::StreamSpec& stream : *spec.tasks.front().job->front().batch) {
+    stream.kernel = tutti::KernelSpec{.time = kPeriod / 4, .name = stream.kernel->name};
+  }
   return TaskSet::make(shipped.machine().value(), spec).value();
 }
 
@@ -64,9 +69,14 @@ tutti::RunRecord run_with_frames(std::uint64_t jobs, const TaskSet& set, const t
   return record;
 }
 
-/// A simulated machine on the real clock gives up where its host stands for some ms: then the run is done again.
-bool host_was_too_slow(const tutti::RunRecord& record) {
-  return record.fatal && record.fatal->message.starts_with("the host is too slow");
+/// A simulated machine on the real clock gives up where its host stands for some ms: then the run is done again, a few times.
+/// @param run  of a queue of frames and what takes them, both new in each attempt
+tutti::RunRecord run_until_fast_enough(const std::function<tutti::RunRecord()>& run) {
+  for (int attempt = 1;; ++attempt) {
+    tutti::RunRecord record = run();
+    const bool too_slow = record.fatal && record.fatal->message.starts_with("the host is too slow");
+    if (!too_slow || attempt == 5) return record;
+  }
 }
 
 TEST(FrameQueue, KeepsNoFrameThatNoRunTakes) {
@@ -79,13 +89,17 @@ TEST(FrameQueue, KeepsNoFrameThatNoRunTakes) {
   EXPECT_FALSE(frames.take(0, [](std::span<const std::byte>) { FAIL(); }));
 }
 
-void give_each_job_its_frame_once() {
+// Three frames release jobs 0, 1 and 2, whose program takes none. The double of each is early by a period.
+TEST(FrameQueue, GivesEachJobItsFrameOnce) {
   const std::array pixels{std::byte{10}, std::byte{11}, std::byte{12}};
-  const tutti::Trigger trigger;
-  FrameQueue frames(trigger, kPeriod, 0ms);
-  const auto record = run_with_frames(3, slow_camera_set(), {}, trigger, frames,
-                                      [&](std::uint64_t n) { return std::span(pixels).subspan(n, 1); });
-  if (host_was_too_slow(record)) return give_each_job_its_frame_once();
+  std::optional<FrameQueue> queue;
+  const auto record = run_until_fast_enough([&] {
+    const tutti::Trigger trigger;
+    return run_with_frames(3, slow_camera_set(), {}, trigger, queue.emplace(trigger, kPeriod, 0ms),
+                           [&](std::uint64_t n) { return std::span(pixels).subspan(n, 1); });
+  });
+  FrameQueue& frames = *queue;
+  ASSERT_FALSE(record.fatal) << record.fatal->message;
   EXPECT_EQ(record.jobs.size(), 3U);
   EXPECT_EQ(record.summaries[0].triggers.dropped, 0U);
   EXPECT_EQ(frames.released(), 3U);
@@ -103,37 +117,36 @@ void give_each_job_its_frame_once() {
   EXPECT_EQ(taken, (std::vector{std::byte{12}, std::byte{10}}));
 }
 
-// Three frames release jobs 0, 1 and 2, whose program takes none. The double of each is early by a period.
-TEST(FrameQueue, GivesEachJobItsFrameOnce) { give_each_job_its_frame_once(); }
-
-void feed_the_inspection() {
+// Three wafers in turn with 12 defects each: job n inspects frame n, and finds what a run finds in those pictures.
+TEST(FrameQueue, FeedsTheInspection) {
   const ImageSet wafers = generate_images({.width = 256, .height = 256, .seed = 11}, 3).value();
   const ImageSet first = set_of({"the first frame", wafers.first(), {}}, {}).value();
   EXPECT_EQ(first.grid, wafers.grid);
   EXPECT_EQ(first.source, GridSource::Found);
   const TaskSet set = slow_camera_set();
-  const tutti::Trigger trigger;
-  FrameQueue frames(trigger, kPeriod, 0ms);
-  auto program = InspectionProgram::make(set, first, threshold_for(first)).value();
-  program.take_frames_from(frames);
-  const auto record = run_with_frames(5, set, program.callbacks(), trigger, frames, [&](std::uint64_t n) {
-    return std::as_bytes(wafers.pictures[n % 3].image.bytes());
+  std::optional<FrameQueue> queue;
+  std::optional<InspectionProgram> program;
+  const auto record = run_until_fast_enough([&] {
+    const tutti::Trigger trigger;
+    FrameQueue& frames = queue.emplace(trigger, kPeriod, 0ms);
+    program = InspectionProgram::make(set, first, threshold_for(first)).value();
+    program->take_frames_from(frames);
+    return run_with_frames(5, set, program->callbacks(), trigger, frames, [&](std::uint64_t n) {
+      return std::as_bytes(wafers.pictures[n % 3].image.bytes());
+    });
   });
-  if (host_was_too_slow(record)) return feed_the_inspection();
+  ASSERT_FALSE(record.fatal) << record.fatal->message;
   auto known = InspectionProgram::make(set, wafers, threshold_for(wafers)).value();
   tutti::Kernels kernels;
   ASSERT_TRUE(kernels.add(std::string(kInspectionKernel), compare_on_host, compare_on_gpu).has_value());
   ASSERT_TRUE(tutti::run(*tutti::check(set)->admitted, kernels, {{"inspect", known.callbacks()}}, {.jobs = 3}));
-  ASSERT_EQ(program.results().size(), 5U);
+  ASSERT_EQ(program->results().size(), 5U);
   for (std::size_t n = 0; n < 5; ++n) {
-    EXPECT_EQ(program.results()[n].name, "frame00000" + std::to_string(n));
-    EXPECT_EQ(program.results()[n].defects.size(), 12U);
-    EXPECT_EQ(program.results()[n].defects, known.results()[n % 3].defects) << n;
+    EXPECT_EQ(program->results()[n].name, "frame00000" + std::to_string(n));
+    EXPECT_EQ(program->results()[n].defects.size(), 12U);
+    EXPECT_EQ(program->results()[n].defects, known.results()[n % 3].defects) << n;
   }
 }
-
-// Three wafers in turn with 12 defects each: job n inspects frame n, and finds what a run finds in those pictures.
-TEST(FrameQueue, FeedsTheInspection) { feed_the_inspection(); }
 
 }  // namespace
 }  // namespace wafer
