@@ -195,8 +195,9 @@ TEST(Document, AMissingFileHasANeighbour) {
             "there is no such file in " + there + "/tasks; name a YAML file that is there");
   EXPECT_EQ(error(""), "the name of the file is empty; name a YAML file that is there");
   const std::array<std::string, 1> also{there + "/tasks"};
-  EXPECT_EQ(unreadable(there + "/waver.yaml", "a task set", ENOENT, also).message,
-            "there is no such file in " + there + ", nor in " + there + "/tasks; did you mean 'wafer.yaml'?");
+  EXPECT_EQ(unreadable("waver.yaml", "a task set", ENOENT, also).message,
+            "there is no such file in " + std::filesystem::current_path().string() + ", nor in " + there +
+                "/tasks; did you mean 'wafer.yaml'?");
   EXPECT_EQ(unreadable("x", "a task set", EACCES).message,
             "this may not be read (Permission denied); allow it, or name a task set that may be");
   std::filesystem::remove_all(folder);
