@@ -27,8 +27,8 @@ using tutti::TaskSpec;
 
 constexpr auto kPeriod = 200ms;
 
-/// The shipped task set for a camera, with images of 64 KiB, a period that any host keeps, and kernels that have the time
-/// which a host under sanitizers takes to play them.
+/// The shipped task set for a camera, with images of 64 KiB, a period that any host keeps, and kernels that have the
+/// time which a host under sanitizers takes to play them.
 TaskSet slow_camera_set() {
   const TaskSet shipped = TaskSet::load(TUTTI_CONFIGS "/tasks/wafer-inspection-camera.yaml",
                                         {.parameters = {{"image", tutti::Bytes{256 * 256}}}})
@@ -69,7 +69,8 @@ tutti::RunRecord run_with_frames(std::uint64_t jobs, const TaskSet& set, const t
   return record;
 }
 
-/// A simulated machine on the real clock gives up where its host stands for some ms: then the run is done again, a few times.
+/// A simulated machine on the real clock gives up where its host stands for some ms: then the run is done again, a few
+/// times.
 /// @param run  of a queue of frames and what takes them, both new in each attempt
 tutti::RunRecord run_until_fast_enough(const std::function<tutti::RunRecord()>& run) {
   for (int attempt = 1;; ++attempt) {
@@ -131,9 +132,8 @@ TEST(FrameQueue, FeedsTheInspection) {
     FrameQueue& frames = queue.emplace(trigger, kPeriod, 0ms);
     program = InspectionProgram::make(set, first, threshold_for(first)).value();
     program->take_frames_from(frames);
-    return run_with_frames(5, set, program->callbacks(), trigger, frames, [&](std::uint64_t n) {
-      return std::as_bytes(wafers.pictures[n % 3].image.bytes());
-    });
+    return run_with_frames(5, set, program->callbacks(), trigger, frames,
+                           [&](std::uint64_t n) { return std::as_bytes(wafers.pictures[n % 3].image.bytes()); });
   });
   ASSERT_FALSE(record.fatal) << record.fatal->message;
   auto known = InspectionProgram::make(set, wafers, threshold_for(wafers)).value();

