@@ -8,11 +8,12 @@ namespace tutti::internal {
 ApplicationLoad::ApplicationLoad(std::span<const Batch* const> batches) {
   TUTTI_EXPECTS(!batches.empty(), "an application has batches");
   Totals totals;
-  totals.capacities.assign(batches.front()->machine().capacities(Basis::Nominal).size(), 0);
-  for (const Batch* batch : batches) {
-    add_load(batch->machine(), *batch, totals.capacities);
-    totals.ports |= ports_of(*batch);
+  for (const Basis basis : {Basis::Nominal, Basis::Guaranteed}) {
+    std::vector<double>& load = totals.capacities[static_cast<std::size_t>(basis)];
+    load.assign(batches.front()->machine().capacities(basis).size(), 0);
+    for (const Batch* batch : batches) add_load(batch->machine(), basis, *batch, load);
   }
+  for (const Batch* batch : batches) totals.ports |= ports_of(*batch);
   totals_ = std::make_shared<const Totals>(std::move(totals));
 }
 

@@ -1,8 +1,11 @@
 #pragma once
+#include <array>
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "model/machine/costs.hpp"
 #include "model/machine/port_set.hpp"
 
 namespace tutti::internal {
@@ -23,7 +26,9 @@ class ApplicationLoad {
 
   [[nodiscard]] bool empty() const { return totals_ == nullptr; }
   /// [machine capacities] sum of weight x cost of all transfers with bytes. @pre not empty
-  [[nodiscard]] std::span<const double> capacities() const { return totals_->capacities; }
+  [[nodiscard]] std::span<const double> capacities(Basis basis) const {
+    return totals_->capacities[static_cast<std::size_t>(basis)];
+  }
   /// The copy ports of all transfers with bytes. @pre not empty
   [[nodiscard]] const PortSet& ports() const { return totals_->ports; }
 
@@ -33,7 +38,7 @@ class ApplicationLoad {
 
  private:
   struct Totals {
-    std::vector<double> capacities;
+    std::array<std::vector<double>, 2> capacities;  // [bases]
     PortSet ports;
     friend bool operator==(const Totals&, const Totals&) = default;
   };

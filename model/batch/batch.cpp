@@ -9,6 +9,7 @@
 #include "model/base/expects.hpp"
 #include "model/base/faults.hpp"
 #include "model/base/units.hpp"
+#include "model/batch/copy_class.hpp"
 #include "model/batch/peer_rounds.hpp"
 #include "model/machine/ports.hpp"
 #include "model/machine/route_class.hpp"
@@ -190,15 +191,6 @@ std::vector<std::uint32_t> order_of(std::span<const CommandStream> streams, std:
   return std::is_sorted(order.begin(), order.end()) ? std::vector<std::uint32_t>{} : order;
 }
 
-/// The part of filling and emptying buffers that leaves the link to others makes a copy with nothing else active
-/// slower. Guaranteed, all of it comes beside the bytes (`BatchChains`).
-void slow_by_filling(const CopyCost& cost, double bytes, RouteClass& route_class) {
-  const double idle = (1 - kFillingWork) * (cost.ns(Basis::Nominal, bytes) - as_ns(cost.each.nominal));
-  double& alone = route_class.alone.nominal.value;
-  alone = bytes / (bytes / alone + idle);
-  route_class.capped = true;
-}
-
 }  // namespace
 
 Expected<Batch> Batch::make(const Topology& machine, std::vector<CommandStream> streams, Merging merging,
@@ -306,15 +298,8 @@ StreamWork Batch::make_work(const CommandStream& stream, std::span<const LinkId>
     work.route_class = add_own(route.second);
     own_classes_.back().port = port_in_table(machine_, transfer, route);
   }
-  const CopyCost& cost = machine_.setup().transfer.of(work.route);
-  const bool is_small = cost.small && transfer.size < cost.below;
-  const bool is_filled = is_pageable(work.route) && cost.sizes.front().size > Bytes{0} && work.bytes > 0;
-  if (is_small || is_filled || shares_otherwise(cost)) {
-    RouteClass own = route_class(work.route_class);
-    if (is_small) cap(own, *cost.small);
-    if (is_filled) slow_by_filling(cost, work.bytes, own);
-    share_as(machine_, route.first, cost, transfer.row(), own);
-    own_classes_.push_back(std::move(own));
+  if (auto own = class_by_cost(machine_, transfer, route, route_class(work.route_class))) {
+    own_classes_.push_back(*std::move(own));
     work.route_class = static_cast<std::uint32_t>(machine_.route_classes().size() + own_classes_.size() - 1);
   }
   if (route.method.chunked) work.lead = add_own({});

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "model/base/grow_to.hpp"
+#include "model/batch/command_costs.hpp"
 
 namespace tutti::internal {
 void BatchChains::load(const Topology& machine, Basis basis, const Batch& batch, RateRule rule,
@@ -171,18 +172,13 @@ inline void BatchChains::add_transfer(std::uint32_t chain, std::uint32_t stream,
     const std::uint32_t lead = staged ? flow_of(chain, stream, false, bandwidth) : kNone;
     const std::uint32_t data = flow_of(chain, stream, true, bandwidth);
     const double copies = staged ? 1 + std::ceil(work.bytes / chunk_) : 1;
-    const CopyCost& cost = setup_->transfer.of(work.route);
-    const double all = cost.ns(basis_, work.bytes);
-    // Threads fill buffers meanwhile, as slowly as the copy goes on: beside others that takes longer, too.
-    const double each = is_pageable(work.route) ? as_ns(cost.each.at(basis_)) : all;
+    const CopyTimes times = copy_times(*setup_, basis_, work, copies);
     const double handovers = take_lock_handovers(stream);
-    const double ns = take_opening() + take_first(work.route) + copies * each + take_turn(stream) + handovers;
+    const double ns = take_opening() + take_first(work.route) + times.before + take_turn(stream) + handovers;
     if (ns > 0) add_time(stream, ns);
     if (staged) steps_[step_count_++] = {.amount = first, .stream = stream, .flow = lead};
-    if (all > each) {
-      const double filling = (all - each) * (basis_ == Basis::Nominal ? kFillingWork : 1);
-      steps_[step_count_++] = {.amount = filling * bandwidth.alone(data), .stream = stream, .flow = data};
-    }
+    if (times.filling > 0)
+      steps_[step_count_++] = {.amount = times.filling * bandwidth.alone(data), .stream = stream, .flow = data};
     steps_[step_count_++] = {.amount = work.bytes, .stream = stream, .flow = data, .data = true};
   }
   steps_[begin].first = true;
@@ -244,11 +240,12 @@ inline double BatchChains::share_of_gpu(std::uint32_t lock) const {
 /// A kernel's step includes its launch; a step of host work includes the cost before it.
 inline void BatchChains::add_kernel(std::uint32_t chain, std::uint32_t stream) {
   const StreamWork& work = work_[stream];
-  const double time = basis_ == Basis::Nominal ? work.kernel : work.kernel_worst;
-  double launch = as_ns((work.gpu == kNone ? setup_->host : setup_->kernel).at(basis_));
-  if (handover_ > 0 && work.gpu != kNone) launch += take_handover(work);
-  steps_[step_count_++] = {
-      .amount = take_opening() + launch + time, .stream = stream, .kernel = true, .first = true, .last = true};
+  const double handover = handover_ > 0 && work.gpu != kNone ? take_handover(work) : 0;
+  steps_[step_count_++] = {.amount = take_opening() + handover + kernel_time(*setup_, basis_, work),
+                           .stream = stream,
+                           .kernel = true,
+                           .first = true,
+                           .last = true};
   if (work.gpu != kNone) claim(chain, engine_count_ + work.gpu);
 }
 

@@ -12,8 +12,9 @@ namespace {
 /// A stream's transfer over the capacities of its links.
 class Crossing {
  public:
-  Crossing(const Topology& machine, const Batch& batch, std::size_t stream)
+  Crossing(const Topology& machine, Basis basis, const Batch& batch, std::size_t stream)
       : machine_(machine),
+        basis_(basis),
         route_(find_route(machine, *batch.streams()[stream].transfer)),
         class_(batch.route_class(batch.work()[stream].route_class)) {}
 
@@ -31,9 +32,9 @@ class Crossing {
  private:
   /// What its class takes of a capacity for what its links take. 1 of links that its class leaves out.
   [[nodiscard]] double load_at(CapacityId capacity) const {
-    const auto found =
-        std::ranges::find_if(class_.uses, [&](const CapacityUse& use) { return use.capacity == capacity; });
-    if (found == class_.uses.end()) return 1;
+    const auto& uses = class_.uses_at(basis_);
+    const auto found = std::ranges::find(uses, capacity, &CapacityUse::capacity);
+    if (found == uses.end()) return 1;
     double of_links = 0;
     for (const auto links : {route_.first, route_.second})
       for (const LinkId link : links)
@@ -42,6 +43,7 @@ class Crossing {
   }
 
   const Topology& machine_;
+  Basis basis_;
   RouteView route_;
   const RouteClass& class_;
 };
@@ -54,10 +56,10 @@ std::optional<PortId> port_of(const Batch& batch, std::size_t stream) {
 
 }  // namespace
 
-void add_load(const Topology& machine, const Batch& batch, std::vector<double>& load) {
+void add_load(const Topology& machine, Basis basis, const Batch& batch, std::vector<double>& load) {
   for (std::size_t s = 0; s < batch.streams().size(); ++s) {
     if (batch.work()[s].bytes <= 0) continue;
-    const Crossing crossing(machine, batch, s);
+    const Crossing crossing(machine, basis, batch, s);
     const auto add = [&](std::size_t capacity, double cost) { load[capacity] += crossing.weight() * cost; };
     crossing.for_uses(crossing.first(), add);
     crossing.for_uses(crossing.second(), add);
@@ -75,14 +77,14 @@ void FixedShares::load(const Topology& machine, Basis basis, const Batch& batch,
   const auto capacities = machine.capacities(basis);
   load_.assign(capacities.size(), 0);
   if (application.empty()) {
-    add_load(machine, batch, load_);
+    add_load(machine, basis, batch, load_);
   } else {
-    std::ranges::copy(application.capacities(), load_.begin());
+    std::ranges::copy(application.capacities(basis), load_.begin());
   }
   rates_.assign(batch.streams().size(), {});
   for (std::size_t s = 0; s < batch.streams().size(); ++s) {
     if (batch.work()[s].bytes <= 0) continue;
-    const Crossing crossing(machine, batch, s);
+    const Crossing crossing(machine, basis, batch, s);
     double lambda = std::numeric_limits<double>::infinity();
     const auto limit = [&](std::size_t capacity, double cost) {  // a transfer that its application lacks is alone
       lambda = std::min(lambda, capacities[capacity] / std::max(load_[capacity], crossing.weight() * cost));

@@ -9,7 +9,7 @@ namespace tutti::internal {
 
 /// Adds what the transfers with bytes of a batch put on each capacity of a machine: the sum of weight x cost.
 /// @param load  [machine capacities]
-void add_load(const Topology& machine, const Batch& batch, std::vector<double>& load);
+void add_load(const Topology& machine, Basis basis, const Batch& batch, std::vector<double>& load);
 
 /// The copy ports of the transfers with bytes of a batch.
 [[nodiscard]] PortSet ports_of(const Batch& batch);

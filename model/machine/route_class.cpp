@@ -58,6 +58,7 @@ RouteClass make_route_class(const Topology& machine, std::span<const LinkId> fir
   kind.alone = {rate_alone(kind.uses, machine.capacities(Basis::Nominal)),
                 rate_alone(kind.uses, machine.capacities(Basis::Guaranteed))};
   std::erase_if(kind.uses, [&](const CapacityUse& use) { return is_private(machine, use.capacity, met); });
+  kind.guaranteed_uses = kind.uses;
   return kind;
 }
 
@@ -81,20 +82,24 @@ void share_as(const Topology& machine, std::span<const LinkId> route, const Copy
     route_class.port = std::nullopt;  // the table is of whole copies
     load = 1 + cost.load * gap;
   }
-  for (CapacityUse& use : route_class.uses) {
-    if (!is_of_both_ways(machine, route, use.capacity)) continue;
-    double most = load;  // a copy alone does not fill it more than to the brim
-    for (const Basis basis : {Basis::Nominal, Basis::Guaranteed})
-      most = std::min(most,
-                      machine.capacities(basis)[use.capacity.index()] / (use.cost * route_class.alone.at(basis).value));
-    use.cost *= most;
-  }
+  const auto add_load = [&](std::vector<CapacityUse>& uses, Basis basis) {
+    for (CapacityUse& use : uses) {
+      if (!is_of_both_ways(machine, route, use.capacity)) continue;
+      // A copy alone does not fill it more than to the brim.
+      const double brim =
+          machine.capacities(basis)[use.capacity.index()] / (use.cost * route_class.alone.at(basis).value);
+      use.cost *= std::min(load, brim);
+    }
+  };
+  add_load(route_class.uses, Basis::Nominal);
+  add_load(route_class.guaranteed_uses, Basis::Guaranteed);
 }
 
 std::vector<double> route_class_key(const RouteClass& kind) {
   std::vector<double> key{kind.alone.nominal.value, kind.alone.guaranteed.value, kind.weight,
                           kind.port ? static_cast<double>(kind.port->value) : -1};
-  for (const CapacityUse& use : kind.uses) key.insert(key.end(), {static_cast<double>(use.capacity.value), use.cost});
+  for (const auto* uses : {&kind.uses, &kind.guaranteed_uses})
+    for (const CapacityUse& use : *uses) key.insert(key.end(), {static_cast<double>(use.capacity.value), use.cost});
   return key;
 }
 

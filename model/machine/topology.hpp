@@ -67,11 +67,15 @@ struct CapacityUse {
 /// Properties of a route that predictions need. Routes with equal properties are of one class: a large machine has few.
 struct RouteClass {
   std::vector<CapacityUse> uses;  ///< of capacities that transfers of other copy engines can cross too; each once
-  Bandwidth alone;                ///< rate of a transfer with nothing else active
-  double weight = 1;              ///< sharing weight
-  std::optional<PortId> port;     ///< its port in the measured table; absent where that does not cover it
-  bool capped = false;            ///< never faster than `alone`, even where the table has more: small copies
+  std::vector<CapacityUse> guaranteed_uses;  ///< of the same capacities, at guaranteed rates
+  Bandwidth alone;                           ///< rate of a transfer with nothing else active
+  double weight = 1;                         ///< sharing weight
+  std::optional<PortId> port;                ///< its port in the measured table; absent where that does not cover it
+  bool capped = false;                       ///< never faster than `alone`, even where the table has more: small copies
 
+  [[nodiscard]] const std::vector<CapacityUse>& uses_at(Basis basis) const {
+    return basis == Basis::Nominal ? uses : guaranteed_uses;
+  }
   friend bool operator==(const RouteClass&, const RouteClass&) = default;
 };
 

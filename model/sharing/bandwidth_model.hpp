@@ -205,7 +205,7 @@ class BandwidthModel {
     TUTTI_EXPECTS(kind_count_ < kinds_.size(), "there is room for the flows that were announced");
     const RouteClass& kind = route_class(index);
     const double alone = kind.alone.at(basis_).value;
-    kinds_[kind_count_] = {kind.uses, kind.weight, alone, alone, 0, kNone, kNoPort, kind.capped, kNone};
+    kinds_[kind_count_] = {kind.uses_at(basis_), kind.weight, alone, alone, 0, kNone, kNoPort, kind.capped, kNone};
     if (table_ != nullptr && kind.port) write_port(kinds_[kind_count_], *kind.port);
   }
   void write_port(Kind& kind, PortId port) const;

@@ -32,7 +32,7 @@ void SimCopies::load() {
 /// The rate of a copy with nothing beside it, on the machine as it is.
 GBps SimCopies::alone(const RouteClass& route) const {
   double rate = route.capped ? route.alone.guaranteed.value : std::numeric_limits<double>::infinity();
-  for (const CapacityUse& use : route.uses)
+  for (const CapacityUse& use : route.guaranteed_uses)
     rate = std::min(rate, machine_->capacities(Basis::Guaranteed)[use.capacity.index()] / use.cost);
   return {rate};
 }

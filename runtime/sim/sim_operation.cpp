@@ -5,26 +5,12 @@
 #include <cstring>
 
 #include "model/base/expects.hpp"
-#include "model/machine/route_class.hpp"
+#include "model/batch/command_costs.hpp"
+#include "model/batch/copy_class.hpp"
 #include "model/transfer/transfer_method.hpp"
 #include "runtime/sim/sim_parts.hpp"
 
 namespace tutti::internal {
-namespace {
-
-/// The route class of a copy that others may be beside, whatever their engines: no link is its own.
-RouteClass route_in_company(const Topology& machine, const RouteView& route, const RouteClass& alone) {
-  std::vector<LinkId> all;
-  for (std::size_t i = 0; i < machine.links().size(); ++i) all.emplace_back(i);
-  RouteClass kind = make_route_class(machine, route.first, {}, route.weight, all);
-  if (!alone.capped) return kind;
-  kind.alone = alone.alone;
-  kind.capped = true;
-  return kind;
-}
-
-}  // namespace
-
 SimOperation::SimOperation(SimBackend& backend, BoundPlan bound)
     : backend_(&backend), bound_(std::move(bound)), times_(bound_.plan.timeline) {
   const Batch& batch = bound_.plan.batch;
@@ -33,10 +19,9 @@ SimOperation::SimOperation(SimBackend& backend, BoundPlan bound)
   TUTTI_EXPECTS(stream.transfer.has_value() != stream.kernel.has_value(), "of one copy or one kernel");
   if (stream.kernel) kernel_ = &backend.kernels_->find(stream.kernel->name)->host;
   if (stream.transfer && stream.transfer->size > Bytes{0}) {
-    const StreamWork& work = batch.work().front();
-    const RouteView route = find_route(backend.machine_, *stream.transfer);
-    TUTTI_EXPECTS(!route.method.chunked, "a copy through a memory is two that follow each other");
-    copy_ = backend.copies_.add(route_in_company(backend.machine_, route, batch.route_class(work.route_class)));
+    TUTTI_EXPECTS(!find_route(backend.machine_, *stream.transfer).method.chunked,
+                  "a copy through a memory is two that follow each other");
+    copy_ = backend.copies_.add(class_in_company(backend.machine_, *stream.transfer));
   }
   list_phases();
   next_ = phase_count_;
@@ -75,10 +60,12 @@ void SimOperation::add_transfer(const TransferInterval& transfer) {
   if (!copy_) return add(length, PhaseEnd::CopyDone);
   const double planned_length = as_ns(planned.end - planned.start);
   const double scale = planned_length > 0 ? length / planned_length : 1;
-  const double flowing = work.bytes / batch.route_class(work.route_class).alone.guaranteed.value;
+  const double alone = batch.route_class(work.route_class).alone.guaranteed.value;
+  const double filling = copy_times(backend_->machine_.setup(), Basis::Guaranteed, work, 1).filling;
   // Costs are whole nanoseconds, and the planned length is rounded up.
-  add(std::max(std::floor(planned_length - flowing + 1e-6), 0.0) * scale, PhaseEnd::Plain);
-  add(work.bytes * scale, PhaseEnd::CopyDone, copy_);
+  const double fixed = std::max(std::floor(planned_length - work.bytes / alone - filling + 1e-6), 0.0);
+  add(fixed * scale, PhaseEnd::Plain);
+  add((work.bytes + filling * alone) * scale, PhaseEnd::CopyDone, copy_);
 }
 
 bool SimOperation::follow(const Timeline& times) {

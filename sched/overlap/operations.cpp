@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 
 #include "model/base/expects.hpp"
+#include "model/batch/command_costs.hpp"
+#include "model/batch/copy_class.hpp"
 #include "model/sharing/company_rates.hpp"
 #include "model/transfer/transfer_method.hpp"
 #include "sched/tasks/cut.hpp"
@@ -112,38 +114,12 @@ class JoinedParts {
   std::vector<std::size_t> parent_;
 };
 
-/// A part of a copy that flows, and how much of it.
-struct Flow {
-  std::size_t flow = 0;  // in the company
-  double bytes = 0;
-};
-
 /// A region before its rates are known.
 struct Region {
-  double fixed = 0;  // ns beside its flows
-  std::vector<Flow> flows;
-};
-
-/// Costs of commands at their guaranteed figures, ns.
-class Costs {
- public:
-  explicit Costs(const Topology& machine) : setup_(machine.setup()) {}
-
-  [[nodiscard]] double copy(const StreamWork& work) const {
-    const CopyCost& cost = setup_.transfer.of(work.route);
-    const double turn = std::max(ns(setup_.turn), ns(setup_.handover));  // the copy before it may have other ends
-    const double landing = work.landing != kNone || work.by_kernel ? ns(setup_.handover) : 0;
-    return ns(setup_.gate) + ns(cost.first) + cost.ns(Basis::Guaranteed, work.bytes) + turn + landing;
-  }
-  [[nodiscard]] double kernel(const StreamWork& work) const {
-    const double launch = work.gpu == kNone ? ns(setup_.host) : ns(setup_.kernel) + ns(setup_.handover);
-    return ns(setup_.gate) + launch + work.kernel_worst;
-  }
-
- private:
-  static double ns(const Cost& cost) { return as_ns(cost.guaranteed); }
-
-  const SetupTimes& setup_;
+  double fixed = 0;      // ns that pass, whatever else flows
+  std::size_t flow = 0;  // in the company, where there are bytes
+  double bytes = 0;
+  double filling = 0;  // bytes more that flow where buffers are filled meanwhile
 };
 
 /// Bounds of regions.
@@ -199,16 +175,6 @@ class Cores {
  private:
   std::map<std::pair<TaskId, VertexId>, std::uint32_t> core_of_;
 };
-
-/// Capacity uses of a copy's links.
-std::vector<CapacityUse> uses_of(const Topology& machine, std::span<const LinkId> links) {
-  std::map<CapacityId, double> costs;
-  for (const LinkId link : links)
-    for (const CapacityUse& use : machine.uses(link)) costs[use.capacity] += use.cost;
-  std::vector<CapacityUse> uses;
-  for (const auto& [capacity, cost] : costs) uses.push_back({capacity, cost});
-  return uses;
-}
 
 /// The set with what a job does on one resource without anything between as one operation.
 OperationSet in_stays(const OperationSet& set) {
@@ -325,8 +291,13 @@ class Splitting {
       part.units = {hold(work)};
       operation.resource = part.units.front();
       Region& region = regions.emplace_back();
-      region.fixed = Costs(*machine_).copy(work);
-      if (work.bytes > 0) region.flows.push_back({add_flow(batch, stream, operation.resource), work.bytes});
+      region.fixed = most_before_copy(machine_->setup(), work);
+      if (work.bytes == 0) continue;
+      const CopyTimes times = copy_times(machine_->setup(), Basis::Guaranteed, work, 1);
+      region.fixed += times.before;
+      region.flow = add_flow(*batch.streams()[stream].transfer, operation.resource);
+      region.bytes = work.bytes;
+      region.filling = times.filling * company_[region.flow].alone;
     }
     return add(std::move(operation), std::move(regions));
   }
@@ -347,15 +318,14 @@ class Splitting {
   }
 
   /// The flow of a copy in the company; equal ones are one.
-  std::size_t add_flow(const Batch& batch, std::size_t stream, std::size_t resource) {
-    const RouteClass& route_class = batch.route_class(batch.work()[stream].route_class);
-    const std::span<const LinkId> links = find_route(*machine_, *batch.streams()[stream].transfer).first;
+  std::size_t add_flow(const Transfer& transfer, std::size_t resource) {
+    const RouteClass route_class = class_in_company(*machine_, transfer);
     CompanyFlow flow;
     flow.engine = static_cast<std::uint32_t>(resource);
     flow.weight = route_class.weight;
     flow.alone = route_class.alone.guaranteed.value;
-    flow.uses = uses_of(*machine_, links);
-    for (const LinkId link : links) {
+    flow.uses = route_class.guaranteed_uses;
+    for (const LinkId link : find_route(*machine_, transfer).first) {
       const LinkBandwidth& bandwidth = machine_->link(link).bandwidth;
       if (!bandwidth.theoretical) continue;
       flow.most = std::min(flow.most, std::max(bandwidth.theoretical->value, bandwidth.nominal.value));
@@ -373,7 +343,9 @@ class Splitting {
     operation.resource = processor(batch.streams()[stream].kernel->on, operation.task);
     if (work.gpu != kNone) operation.parts[0].units = {operation.resource};
     operation.parts[0].least = round_down_ns(work.kernel_worst);
-    return add(std::move(operation), {{Costs(*machine_).kernel(work), {}}});
+    const SetupTimes& setup = machine_->setup();
+    return add(std::move(operation),
+               {{.fixed = most_before_kernel(setup, work) + kernel_time(setup, Basis::Guaranteed, work)}});
   }
 
   /// The longest times of all regions, now that the company is known.
@@ -388,12 +360,10 @@ class Splitting {
       OperationPart& part = result_.operations[i].parts[0];
       if (part.kind == OperationPart::Kind::Host) part.regions = {bounds.host(part.least)};
       for (const Region& region : regions_[i]) {
-        double together = region.fixed, alone = 0;
-        for (const Flow& flow : region.flows) {
-          together += flow.bytes / rates[flow.flow];
-          alone += flow.bytes / company_[flow.flow].alone;
-        }
-        part.regions.push_back(bounds.batch(together));
+        const bool flows = region.bytes > 0;
+        const double in_company = flows ? (region.bytes + region.filling) / rates[region.flow] : 0;
+        const double alone = flows ? region.bytes / company_[region.flow].alone : 0;
+        part.regions.push_back(bounds.batch(region.fixed + in_company));
         part.least = add_saturating(part.least, round_down_ns(alone));
       }
     }

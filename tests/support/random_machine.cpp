@@ -147,7 +147,9 @@ class StreamMaker {
 
   Transfer make_transfer(VertexId gpu) {
     const VertexId memory = pick(machine_.memories());
-    if (!machine_.devices().empty() && random_.one_in(3)) return make_device_transfer(gpu, memory);
+    // Neither a device nor a copy through a memory goes to pageable memory.
+    const VertexId pinned = machine_.vertex(memory).pageable ? machine_.memories().front() : memory;
+    if (!machine_.devices().empty() && random_.one_in(3)) return make_device_transfer(gpu, pinned);
     const VertexId other = pick(machine_.gpus());
     const bool zero = traits_.zero_sizes && random_.one_in(12);
     const Bytes size{
@@ -160,12 +162,12 @@ class StreamMaker {
     }
     if (other == gpu) return {memory, gpu, size, {}, {}};
     Transfer peer{gpu, other, size, {}, {}};
-    if (random_.one_in(3)) peer.via = memory;
+    if (random_.one_in(3)) peer.via = pinned;
     return peer;
   }
 
   void pick_method(Transfer& transfer) {
-    if (!goes_up(machine_, transfer)) return;
+    if (!goes_up(machine_, transfer) || has_pageable_end(machine_, transfer)) return;
     switch (methods_.below(5)) {
       case 0: transfer.method = CopyMethod::Sm; break;
       case 1: transfer.method = CopyMethod::Mapped; break;
@@ -239,6 +241,67 @@ double modest_rate(const Topology& machine, const BackgroundFlow& flow) {
 }
 
 }  // namespace
+
+namespace {
+
+/// What is drawn has one value in three at its default, so that nothing hides behind another.
+class CostMaker {
+ public:
+  explicit CostMaker(Random& random) : random_(random) {}
+
+  SetupTimes make() {
+    SetupTimes setup;
+    auto& [batch, transfer, kernel, gate, host, handover, turn, dispatch, job] = setup;
+    for (Cost* cost : {&batch, &kernel, &gate, &host, &handover, &turn, &dispatch, &job}) *cost = cost_up_to(30'000);
+    for (const CopyKind kind : kCopyKinds) transfer.of(kind) = copy(kind);
+    return setup;
+  }
+
+ private:
+  Cost cost_up_to(int most) {
+    if (random_.one_in(3)) return {};
+    const Duration nominal{random_.between(0, most)};
+    return {nominal, nominal + Duration{random_.between(0, most)}};
+  }
+
+  CopyCost copy(CopyKind kind) {
+    CopyCost cost;
+    auto& [each, below, small, first, sizes, gap, weight, load] = cost;
+    each = cost_up_to(20'000);
+    first = cost_up_to(10'000);
+    if (random_.one_in(3)) below = Bytes{random_.between(1, 100'000'000)};
+    if (below > Bytes{0}) small = Bandwidth{GBps{random_.real(2, 12)}, GBps{random_.real(0.5, 2)}};
+    Bytes size{};
+    Cost more{};
+    for (int i = random_.one_in(2) ? 0 : random_.between(1, 3); i > 0; --i) {
+      size += Bytes{random_.between(1, 50'000'000)};
+      more = {more.nominal + Duration{random_.between(0, 500'000)},
+              more.guaranteed + Duration{random_.between(500'000, 900'000)}};
+      sizes[static_cast<std::size_t>(std::ranges::find(sizes, SizeCost{}) - sizes.begin())] = {size, more};
+    }
+    if (is_of_rows(kind) && random_.one_in(2)) gap = Bytes{random_.between(1, 1000)};
+    if (random_.one_in(2)) weight = random_.real(0.3, 4);
+    if (random_.one_in(2)) load = random_.real(1, 3);
+    return cost;
+  }
+
+  Random& random_;
+};
+
+}  // namespace
+
+Topology with_every_cost(const Topology& machine, std::uint64_t seed) {
+  Random random(seed);
+  MachineSpec spec = machine.spec();
+  spec.vertices.push_back({.name = "heap0", .kind = VertexKind::Memory, .pageable = true, .producers = 2});
+  spec.links.push_back({"heap0", "cpu0", GBps{random.real(5, 20)}, GBps{random.real(5, 20)}});
+  for (Vertex& vertex : spec.vertices)
+    if (vertex.name == "cpu0") vertex.cores = 8;
+  spec.setup = CostMaker(random).make();
+  auto costly = compile(std::move(spec));
+  TUTTI_EXPECTS(costly.has_value(), "the generator makes valid machines");
+  return *std::move(costly);
+}
 
 Topology with_random_background(const Topology& machine, std::uint64_t seed) {
   Random random(seed);

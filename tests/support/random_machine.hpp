@@ -12,6 +12,10 @@ namespace tutti::internal::test {
 /// @param scale  what all times and the staging chunk are multiplied by; rates stay.
 [[nodiscard]] Topology random_machine(std::uint64_t seed, int scale = 1);
 
+/// The machine with a pageable memory, and with every field of its table of costs drawn: a new field fails to compile
+/// there. The same for the same seed.
+[[nodiscard]] Topology with_every_cost(const Topology& machine, std::uint64_t seed);
+
 /// The machine with a device or two and background flows: to and from them, between memories, GPUs, and inside a
 /// memory. They leave at least two fifths of every guaranteed capacity; the same for the same seed.
 [[nodiscard]] Topology with_random_background(const Topology& machine, std::uint64_t seed);

@@ -234,9 +234,9 @@ class SlowSimulation {
 
   /// A flow with the weight and the load of its class: on each capacity that a link of its route and the same link back
   /// are members of it takes so much more, but no more than it can have of it alone.
-  [[nodiscard]] SlowFlow sharing(const RouteView& route, SlowFlow flow, const CopyCost& cost) const {
-    const SlowFlow plain = flow;
-    flow.weight *= cost.weight;
+  /// @param alone  its rate with nothing beside it, without the load
+  /// @param load   what a byte takes
+  [[nodiscard]] SlowFlow sharing(const RouteView& route, SlowFlow flow, double alone, double load) const {
     for (std::size_t c = 0; c < machine_.shared().size(); ++c) {
       const auto& members = machine_.shared()[c].members;
       const auto is_member = [&](VertexId from, VertexId to) {
@@ -248,13 +248,8 @@ class SlowSimulation {
         return is_member(machine_.link(id).to, machine_.link(id).from) && flow.cost[machine_.links().size() + c] > 0;
       };
       if (!std::ranges::any_of(route.first, goes_both_ways)) continue;
-      double load = cost.load;
-      for (const Basis basis : {Basis::Nominal, Basis::Guaranteed}) {
-        const std::vector<double> capacities = slow_capacities(machine_, basis);
-        const std::size_t at = machine_.links().size() + c;
-        load = std::min(load, capacities[at] / (plain.cost[at] * slow_max_min(capacities, {&plain, 1})[0]));
-      }
-      flow.cost[machine_.links().size() + c] *= load;
+      const std::size_t at = machine_.links().size() + c;
+      flow.cost[at] *= std::min(load, capacities_[at] / (flow.cost[at] * alone));
     }
     return flow;
   }
@@ -263,6 +258,12 @@ class SlowSimulation {
     std::vector<double> costs = slow_costs(machine_, links);
     costs.resize(capacities_.size(), 0);
     return {weight, std::move(costs)};
+  }
+
+  /// The class whose costs count: its own, or its base where it has none.
+  [[nodiscard]] CopyKind counted(const Transfer& transfer) const {
+    const CopyKind kind = find_route(machine_, transfer).kind;
+    return machine_.setup().transfer.of(kind) == CopyCost{} ? base_of(kind) : kind;
   }
 
   /// @param passing  ns before it
@@ -276,21 +277,28 @@ class SlowSimulation {
     const SlowFlow lead = flow_over(links, route.weight);
     links.insert(links.end(), route.second.begin(), route.second.end());
     const double copies = bytes == 0 ? 0 : staged ? 1 + std::ceil(bytes / chunk) : 1;
-    const CopyCosts& costs = machine_.setup().transfer;
-    const CopyCost& cost = costs.of(costs.of(route.kind) == CopyCost{} ? base_of(route.kind) : route.kind);
+    const CopyCost& cost = machine_.setup().transfer.of(counted(transfer));
     const bool fills = bytes > 0 && (machine_.vertex(transfer.from).pageable || machine_.vertex(transfer.to).pageable);
     const double all = cost.ns(basis_, bytes), each = fills ? as_ns(cost.each.at(basis_)) : all;
     chain.steps.push_back({s, false, true, false, copies * each + passing, 0, {}});
     if (staged && bytes > 0) chain.steps.push_back({s, false, false, false, 0, std::min(bytes, chunk), lead});
-    SlowFlow data = sharing(route, flow_over(links, route.weight), cost);
-    const double alone = slow_max_min(capacities_, {&data, 1})[0];
-    if (all > each && basis_ == Basis::Nominal) {
-      const std::size_t own = capacities_.size() - batch_.streams().size() + s;
-      capacities_[own] = bytes / (bytes / alone + (1 - kFillingWork) * (all - each));
-      data.cost[own] = 1;
-      chain.steps.push_back({s, false, false, false, 0, kFillingWork * (all - each) * capacities_[own], data});
-    } else if (all > each) {
-      chain.steps.push_back({s, false, false, false, 0, (all - each) * alone, data});
+    SlowFlow data = flow_over(links, route.weight * cost.weight);
+    double alone = slow_max_min(capacities_, {&data, 1})[0], load = cost.load;
+    if (cost.small && transfer.size < cost.below) alone = std::min(alone, cost.small->at(basis_).value);
+    if (all > each && basis_ == Basis::Nominal) alone = bytes / (bytes / alone + (1 - kFillingWork) * (all - each));
+    if (cost.gap > Bytes{0} && bytes > 0) {  // rows: each takes as long as the gap, too, and has less of a link
+      const double row = static_cast<double>(transfer.row().count), gap = static_cast<double>(cost.gap.count);
+      alone *= row / (row + gap);
+      data.weight *= row / (row + gap);
+      load = 1 + cost.load * gap / row;
+    }
+    const std::size_t own = capacities_.size() - batch_.streams().size() + s;
+    capacities_[own] = alone;
+    data.cost[own] = 1;
+    data = sharing(route, data, alone, load);
+    if (all > each) {
+      const double filling = (all - each) * (basis_ == Basis::Nominal ? kFillingWork : 1);
+      chain.steps.push_back({s, false, false, false, 0, filling * alone, data});
     }
     chain.steps.push_back({s, false, false, true, 0, bytes, data});
   }
@@ -312,11 +320,14 @@ class SlowSimulation {
     for (const auto& group : all) {
       Chain chain;
       std::optional<std::size_t> before;
+      std::set<CopyKind> copied;
       for (const std::size_t s : group) {
         const auto& transfer = batch_.streams()[s].transfer;
         if (!transfer) continue;
         const bool empty = transfer->size.count == 0;
-        add_transfer(chain, s, empty ? 0 : passing(group, s, before));
+        const bool is_first = !empty && copied.insert(counted(*transfer)).second;
+        const double first = is_first ? as_ns(machine_.setup().transfer.of(counted(*transfer)).first.at(basis_)) : 0;
+        add_transfer(chain, s, empty ? 0 : first + passing(group, s, before));
         if (!empty) before = s;
       }
       for (const std::size_t s : group) {

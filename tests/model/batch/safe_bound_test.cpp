@@ -101,6 +101,33 @@ TEST(SafeBound, SuccessiveTransfersOfAChainAreOneFlow) {
   for (int i = 0; i < 8; ++i) EXPECT_EQ(latest.streams[static_cast<std::size_t>(i)], milliseconds(1 + i / 2)) << i;
 }
 
+// A copy by a kernel at 10 GB/s whose bytes take two of what both directions share: 20 GB/s for three parts at first. What
+// its link usually has beyond that is no part of the guarantee.
+TEST(SafeBound, IsNoShorterWhereALinkIsUsuallyFaster) {
+  const auto latest = [](int nominal) {
+    const Topology machine = test::make_machine(fmt::format(R"(  vertices:
+    mem0: {{kind: memory}}
+    cpu0: {{kind: cpu}}
+    gpu0: {{kind: gpu}}
+    gpu1: {{kind: gpu}}
+  links:
+    - {{from: mem0, to: cpu0, bandwidth: 100 GB/s, back: 100 GB/s}}
+    - {{from: cpu0, to: gpu0, bandwidth: {{nominal: {} GB/s, guaranteed: 10 GB/s}}, back: 20 GB/s}}
+    - {{from: cpu0, to: gpu1, bandwidth: 20 GB/s, back: 20 GB/s}}
+  shared: [{{name: both, capacity: 20 GB/s, members: [{{from: mem0, to: cpu0}}, {{from: cpu0, to: mem0}}]}}]
+  setup: {{transfer: {{up: 0 us, sm_up: {{nominal: 0 us, guaranteed: 0 us, load: 2}}}}}}
+)",
+                                                            nominal));
+    const auto batch = test::make_batch(machine, R"(
+  - {from: mem0, to: gpu0, size: 20 MB, method: sm}
+  - {from: gpu1, to: mem0, size: 20 MB}
+)");
+    return latest_finish(plan(*find_planner("all_at_once"), batch)).batch;
+  };
+  EXPECT_EQ(latest(10), milliseconds(3));
+  EXPECT_EQ(latest(20), milliseconds(3));
+}
+
 /// Two GPUs behind one link of 6, and a third one behind a link of its own.
 Topology two_and_one() {
   return test::make_machine(
