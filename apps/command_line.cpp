@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "apps/exit_code.hpp"
+#include "apps/output_file.hpp"
 #include "apps/terminal.hpp"
 #include "model/base/suggestion.hpp"
 
@@ -221,6 +222,11 @@ Option& Option::file(std::function<std::string(const std::string&)> fault) {
   return *this;
 }
 
+Option& Option::output() {
+  values_->is_output = true;
+  return file();
+}
+
 // ---- command lines
 
 struct CommandLine::Program {
@@ -323,6 +329,23 @@ std::string CommandLine::fault_of_files() const {
   return "";
 }
 
+std::string CommandLine::fault_of_outputs() const {
+  for (const auto& [option, values] : program_->values) {
+    if (!values.is_output) continue;
+    for (const auto& [other, its_values] : program_->values) {
+      if (other == option || !its_values.is_file) continue;
+      for (const std::string& output : option->results())
+        for (const std::string& file : other->results())
+          if (is_same_file(output, file))
+            return its_values.is_output ? fmt::format("{}: {} and {} write one file; name two", output,
+                                                      option->get_name(), other->get_name())
+                                        : fmt::format("{}: {} would replace a file that is read; name another one",
+                                                      output, option->get_name());
+    }
+  }
+  return "";
+}
+
 int CommandLine::run(int argc, const char* const* argv) {
   add_terminal_options(*app_, program_->terminal);
   try {
@@ -340,7 +363,8 @@ int CommandLine::run(int argc, const char* const* argv) {
                   argv);
   }
   set_up_terminal(program_->terminal);
-  if (const std::string fault = fault_of_files(); !fault.empty()) {
+  for (const std::string& fault : {fault_of_files(), fault_of_outputs()}) {
+    if (fault.empty()) continue;
     print_error(fault);
     return kUsage;
   }

@@ -49,13 +49,15 @@ class Option {
   /// @param fault  what is wrong with the file of this name, before the command runs; empty where nothing is, or where
   ///               its reader says it better
   Option& file(std::function<std::string(const std::string&)> fault = {});
+  /// The value names a file that the command writes: none that it reads, and no other one that it writes.
+  Option& output();
 
  private:
   friend class CommandLine;
   /// What CLI11 does not keep of an option.
   struct Values {
     std::vector<std::string> words;
-    bool is_file = false;
+    bool is_file = false, is_output = false;
     std::function<std::string(const std::string&)> fault;
   };
   Option(CLI::Option* option, OptionValue value, Values* values) : option_(option), value_(value), values_(values) {}
@@ -104,6 +106,8 @@ class CommandLine {
   int refuse(const std::string& reason, int argc, const char* const* argv) const;
   /// What is wrong with a file that the chosen command is given; empty where nothing is.
   [[nodiscard]] std::string fault_of_files() const;
+  /// The output that would replace another file of the command, in words; empty where none does.
+  [[nodiscard]] std::string fault_of_outputs() const;
   CommandLine(std::shared_ptr<Program> program, CLI::App* app) : program_(std::move(program)), app_(app) {}
 
   std::shared_ptr<Program> program_;

@@ -230,6 +230,17 @@ void print_written(const std::string& path) {
   print_remark(fmt::format("wrote {} ({})", path, size_text(static_cast<double>(target->old->st_size))));
 }
 
+bool is_same_file(const std::string& one, const std::string& other) {
+  const auto a = target_of(one), b = target_of(other);
+  if (!a || !b || a->kind != Target::Kind::Regular || b->kind != Target::Kind::Regular) return false;
+  if (a->old && b->old) return a->old->st_dev == b->old->st_dev && a->old->st_ino == b->old->st_ino;
+  const auto whole = [](const fs::path& path) {
+    std::error_code status;
+    return fs::weakly_canonical(fs::absolute(path, status), status);
+  };
+  return !a->old && !b->old && whole(a->file) == whole(b->file);
+}
+
 Written check_writable(const std::string& path) {
   const auto target = target_of(path);
   if (!target) return tl::unexpected(target.error());

@@ -38,6 +38,10 @@ void print_written(const std::string& path);
 /// @errors  InvalidInput: it may not.
 [[nodiscard]] Written check_writable(const std::string& path);
 
+/// Whether writing one path would replace what the other one names: one regular file, there or not yet, at the end of
+/// links. Devices, pipes and descriptors of this process replace nothing.
+[[nodiscard]] bool is_same_file(const std::string& one, const std::string& other);
+
 /// Makes a folder, and those above it; one that is there is fine.
 /// @errors  InvalidInput: it cannot be made.
 [[nodiscard]] Written make_folder(const std::string& path);

@@ -28,6 +28,7 @@ constexpr std::array kTargets{
     Target{"calibration", takes_calibration, {}},
     Target{"jobs", takes_jobs, {}},
     Target{"journal", takes_journal, {}},
+    Target{"recording", takes_recording, {}},
 };
 // clang-format on
 

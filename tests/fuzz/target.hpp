@@ -46,6 +46,7 @@ bool takes_measurements(std::string_view bytes);
 bool takes_calibration(std::string_view bytes);
 bool takes_jobs(std::string_view bytes);
 bool takes_journal(std::string_view bytes);
+bool takes_recording(std::string_view bytes);
 bool takes_png(std::string_view bytes);
 bool takes_tiff(std::string_view bytes);
 bool takes_truth(std::string_view bytes);

@@ -103,7 +103,7 @@ void add_bench_stencil(programs::CommandLine& bench) {
   command.add("--gpus", &options->words.gpus, "numbers of GPUs; left out: 1, 2 and 4, as far as the machine has them");
   command.add("--iterations", &options->iterations, "of a run").between(1, 1'000'000).shows_default();
   command.add("--samples", &options->samples, "runs of each mode").between(1, 100'000).shows_default();
-  command.add("--exchange", &options->exchange, "file for the exchange of the one case, for 'advise'").file();
+  command.add("--exchange", &options->exchange, "file for the exchange of the one case, for 'advise'").output();
   command.add("--json", &options->json, "print one JSON object");
   programs::add_backend_options(command, options->backend);
   command.runs([options] { return bench_stencil(*options); });

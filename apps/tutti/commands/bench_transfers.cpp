@@ -281,7 +281,7 @@ void add_bench_transfers(programs::CommandLine& bench) {
       .add("--only", &options->only,
            "a part: copies, pairs (two at once) or bus (rates of all GPUs and memories); may be repeated")
       .one_at_a_time();
-  command.add("--svg", &options->svg, "picture to write: average and worst time over size").file();
+  command.add("--svg", &options->svg, "picture to write: average and worst time over size").output();
   command.add("--json", &options->json, "print one JSON object");
   programs::add_backend_options(command, options->backend);
   command.runs([options] { return bench_transfers(*options); });

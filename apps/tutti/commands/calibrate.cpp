@@ -327,7 +327,7 @@ void add_calibrate(programs::CommandLine& program) {
                     "machine file: its GPUs, on this host, are measured, unless --from, --check or --plan is given; "
                     "with --from: what is known of the machine; with --check: the calibrated machine"),
         {FileKind::Machine});
-  command.add("--out", &options->out, "machine file to write, with the bandwidths that were found").file();
+  command.add("--out", &options->out, "machine file to write, with the bandwidths that were found").output();
   reads(command.add("--from", &options->from,
                     "measured rates, JSON, of --measured or of another tool: fit a machine to them, measure nothing"),
         {FileKind::Measurements});

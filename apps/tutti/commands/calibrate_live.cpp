@@ -313,7 +313,7 @@ void add_live_options(programs::CommandLine& command, LiveOptions& options) {
       .shows_default();
   command
       .add("--measured", &options.measured, "file for the measurements themselves, JSON, as --from and --check take it")
-      .file();
+      .output();
 }
 
 Expected<LiveMeasurements> measure_live(const Topology& known, const LiveOptions& options) {

@@ -279,7 +279,7 @@ void add_capacity(programs::CommandLine& program) {
   command.add("--task", &options->task, "of this task:");
   command.add("--of", &options->of, "its smallest period or deadline, or its largest wcet")
       .words({"period", "deadline", "wcet"});
-  command.add("--svg", &options->svg, "draw utilisation and margin over the values into this file").file();
+  command.add("--svg", &options->svg, "draw utilisation and margin over the values into this file").output();
   command
       .add("--points", &options->points,
            "of a curve of utilisation and margin in --json, and of the drawing, which has 50 without it")

@@ -164,7 +164,7 @@ void add_check(programs::CommandLine& program) {
   command
       .add("--responses", &options->responses,
            "write the best and worst responses of all jobs to this file (CSV, as np-schedulability-analysis does)")
-      .file()
+      .output()
       .needs(jobs);
   command
       .add("--exact", &options->exact,
@@ -176,7 +176,7 @@ void add_check(programs::CommandLine& program) {
   command
       .add("--counter-example", &options->counter_example,
            "write a run that misses a deadline to this file, for 'tutti run --scenario'")
-      .file();
+      .output();
   jobs.excludes(file);
   for (const char* of_task_sets : {"--machine", "--planner", "--policy", "--overlap", "--set", "--counter-example"})
     jobs.excludes(command.option(of_task_sets));

@@ -110,7 +110,7 @@ void add_compare(programs::CommandLine& program) {
   command.add("--planner", &options->planners, "one of the planners to compare; without it all:" + list_of_planners())
       .words(names_of_planners())
       .one_at_a_time();
-  command.add("--svg", &options->svg, "draw a batch under all these planners into this file").file();
+  command.add("--svg", &options->svg, "draw a batch under all these planners into this file").output();
   command.runs([options] { return compare(*options); });
 }
 

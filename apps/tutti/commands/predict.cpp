@@ -75,8 +75,8 @@ void add_predict(programs::CommandLine& program) {
   auto options = std::make_shared<PredictCommand>();
   options->file.add_file(command, "batch file", {FileKind::Batch});
   options->file.add_planner(command);
-  command.add("--svg", &options->svg, "draw the times of all streams into this file").file();
-  command.add("--trace", &options->trace, kTraceOption).file();
+  command.add("--svg", &options->svg, "draw the times of all streams into this file").output();
+  command.add("--trace", &options->trace, kTraceOption).output();
   command.runs([options] { return predict(*options); });
 }
 

@@ -184,7 +184,7 @@ void add_profile(programs::CommandLine& program) {
       "Example:\n  tutti profile configs/tasks/wafer-inspection.yaml --out tasks.yaml && tutti check tasks.yaml");
   auto options = std::make_shared<ProfileCommand>();
   options->file.add_file(command, "task set", {FileKind::TaskSet});
-  command.add("--out", &options->out, "task file to write: a copy with the measured times").file();
+  command.add("--out", &options->out, "task file to write: a copy with the measured times").output();
   command.add("--margin", &options->margin, "percent by which 'worst' exceeds the largest time seen")
       .between(0, 10000)
       .shows_default();

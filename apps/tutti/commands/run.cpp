@@ -397,18 +397,18 @@ void add_run(programs::CommandLine& program) {
       command
           .add("--journal", &options->journal,
                "writes each job into FILE while it runs; 'tutti report FILE' reads it, whole or torn")
-          .file();
+          .output();
   programs::Option journal_size =
       command.add("--journal-size", &options->journal_size, "a file of that size is followed by another, like 100 MB")
           .needs(journal);
-  command.add("--trace", &options->trace, kTraceOption).file().excludes(journal_size);
+  command.add("--trace", &options->trace, kTraceOption).output().excludes(journal_size);
   command.add("--svg", &options->svg, "draw the responses of each task beside bound and deadline into this file")
-      .file();
+      .output();
   command
       .add("--metrics", &options->metrics,
            "text file for Prometheus, replaced every second: jobs, misses, causes, responses, release lateness, model "
            "error")
-      .file();
+      .output();
   command.add("--metrics-listen", &options->metrics_listen,
               "serves the same text over HTTP at /metrics while it runs; [ADDRESS:]PORT, a port alone is on 127.0.0.1, "
               "port "

@@ -126,7 +126,7 @@ void add_tasks(programs::CommandLine& program) {
   options->file.add_machine(expand);
   options->file.add_planner(expand);
   options->file.add_task_options(expand);
-  expand.add("--out", &options->out, "the file to write; without it, standard output").file();
+  expand.add("--out", &options->out, "the file to write; without it, standard output").output();
   expand.add("--json", &options->file.json, "print one JSON object, with the jobs where --out is left out");
   expand.add("--jobs", &options->jobs, "how many jobs, in the order of their arrivals; without it, until they repeat")
       .between(1, 10'000'000);

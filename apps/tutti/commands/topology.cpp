@@ -323,7 +323,7 @@ void add_topology(programs::CommandLine& program) {
   show_command.footer("Example:\n  tutti topology show configs/machines/h200x4.yaml --svg h200x4.svg");
   const auto options = std::make_shared<ShowCommand>();
   reads(show_command.add("file", &options->path, "machine file"), {FileKind::Machine}).required();
-  programs::Option svg = show_command.add("--svg", &options->svg, "draw the machine into this file").file();
+  programs::Option svg = show_command.add("--svg", &options->svg, "draw the machine into this file").output();
   reads(show_command.add("--batch", &options->batch, "colour links by what this batch uses of them"), {FileKind::Batch})
       .needs(svg);
   show_command.add("--json", &options->json, "print one JSON object");

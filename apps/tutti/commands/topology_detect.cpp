@@ -67,7 +67,7 @@ void add_topology_detect(programs::CommandLine& topology) {
       "Exit codes: 0 fine, 2 usage or a file that cannot be written, 3 no driver, one that is too old, or no GPU.\n"
       "Example:\n  tutti topology detect --out machine.yaml");
   const auto options = std::make_shared<DetectOptions>();
-  command.add("--out", &options->out, "machine file to write; bandwidths are guesses until they are measured").file();
+  command.add("--out", &options->out, "machine file to write; bandwidths are guesses until they are measured").output();
   command.add("--name", &options->name, "name of that machine").shows_default();
   command.add("--pageable", &options->pageable,
               "the machine has ordinary memory, too, whose copies go through pinned buffers: calibrate measures them");

@@ -73,7 +73,7 @@ void add_topology_import(programs::CommandLine& topology) {
       "  nvbandwidth --json > host.json && tutti topology import host.json --out machine.yaml");
   const auto options = std::make_shared<ImportOptions>();
   command.add("file", &options->path, "what hwloc, NCCL, nvidia-smi or nvbandwidth wrote").required().file();
-  command.add("--out", &options->out, "machine file to write").file();
+  command.add("--out", &options->out, "machine file to write").output();
   command.add("--name", &options->name, "name of that machine").shows_default();
   command.add("--pcie", &options->pcie, "GENERATIONxWIDTH of links that the file does not describe").shows_default();
   command.add("--json", &options->json, "print one JSON object");

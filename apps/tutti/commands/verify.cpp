@@ -466,10 +466,10 @@ void add_verify(programs::CommandLine& program) {
       .add("--save-worst", &options->save_worst,
            "batch file to write: the batch that was furthest above its latest finish, or else whose "
            "prediction was furthest off")
-      .file();
-  command.add("--out", &options->out, "file for all runs and both timelines of every batch, JSON").file();
+      .output();
+  command.add("--out", &options->out, "file for all runs and both timelines of every batch, JSON").output();
   command.add("--trace", &options->trace, std::string(kTraceOption) + ": one run of each batch beside its prediction")
-      .file();
+      .output();
   command.add("--json", &options->file.json, "print one JSON object");
   options->file.add_planner(command);
   programs::add_backend_options(command, options->backend);

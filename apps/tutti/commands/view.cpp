@@ -84,8 +84,8 @@ void add_view(programs::CommandLine& program) {
       "  tutti view run.journal --html run.html");
   auto options = std::make_shared<ViewCommand>();
   command.add("file", &options->path, "journal, trace, or JSON of 'predict'").required();
-  command.add("--html", &options->html, "the page to write").file();
-  command.add("--trace", &options->trace, kTraceOption).file();
+  command.add("--html", &options->html, "the page to write").output();
+  command.add("--trace", &options->trace, kTraceOption).output();
   command
       .add("--jobs", &options->jobs,
            "the page shows so many of the last jobs, and misses before them (default: 20000 jobs, or as many as have "

@@ -17,20 +17,32 @@ class JournalRecording final : public JournalVisitor {
  public:
   JournalRecording(const std::string& path, RecordingSink& sink) : path_(path), sink_(&sink) {}
 
+  // A file may be several journals in a row, and a damaged one has its records in any order: what stands behind a job
+  // describes nothing that is shown.
   void on_start(const JournalStart& start) override {
-    if (!runs_) start_ = start;
+    if (runs_) {
+      is_other_ = true;
+    } else {
+      start_ = start;
+    }
   }
   void on_task(TaskId id, const JournalTask& task) override {
+    if (runs_) return;
     if (tasks_.size() <= id.index()) tasks_.resize(id.index() + 1);
-    if (!runs_) tasks_[id.index()] = task;
+    tasks_[id.index()] = task;
   }
   void on_vertex(const JournalVertex& vertex) override { plan_.vertices.push_back(vertex); }
   void on_link(const JournalLink& link) override { plan_.links.push_back(link); }
   void on_shared(const JournalShared& shared) override { plan_.shared.push_back(shared); }
   void on_lane(const JournalLane& lane) override { plan_.lanes.push_back(lane); }
   void on_stream(const JournalStream& stream) override { plan_.streams.push_back(stream); }
-  void on_lost(const LostJobs& lost) override { lost_ += lost.count; }
+  void on_lost(const LostJobs& lost) override { (is_other_ ? others_ : lost_) += lost.count; }
+  void on_end(const JournalEnd&) override { begin(); }
   void on_job(const RecordedJob& recorded) override {
+    if (is_other_) {
+      ++others_;
+      return;
+    }
     begin();
     const JobEntry& entry = recorded.entry;
     const std::uint32_t task = task_of(entry.task);
@@ -79,6 +91,8 @@ class JournalRecording final : public JournalVisitor {
     runs_.emplace(*sink_, plan_);
   }
   [[nodiscard]] std::uint64_t lost() const { return lost_; }
+  /// Jobs of the runs behind the first one.
+  [[nodiscard]] std::uint64_t others() const { return others_; }
 
  private:
   /// Position of a task that the journal may not describe.
@@ -112,7 +126,8 @@ class JournalRecording final : public JournalVisitor {
   std::vector<JournalTask> tasks_;
   JournalPlan plan_;
   std::optional<PlannedRuns> runs_;
-  std::uint64_t number_ = 0, lost_ = 0;
+  std::uint64_t number_ = 0, lost_ = 0, others_ = 0;
+  bool is_other_ = false;  // the run at hand, which is not the first one of the file
 };
 
 std::vector<std::string> faults_of(const JournalCondition& condition) {
@@ -142,6 +157,10 @@ ReadJournal record_journal(JournalReader reader, const std::string& path, Record
   read.condition = read_journal(std::move(reader), recording);
   recording.begin();
   read.faults = faults_of(read.condition);
+  if (recording.others() > 0)
+    read.faults.push_back(fmt::format(
+        "it is several journals in a row: the first run is shown, and {} jobs of others are not; give each by itself",
+        recording.others()));
   std::vector<std::string> notes = read.faults;
   if (recording.lost() > 0)
     notes.push_back(fmt::format("{} jobs were lost when the journal was written", recording.lost()));

@@ -32,6 +32,11 @@ struct CloseGz {
 };
 using GzFile = std::unique_ptr<gzFile_s, CloseGz>;
 
+/// Thrown by the reader of a trace: why it goes no further.
+struct Refused {
+  std::string why;
+};
+
 /// The text of a file, compressed or not, which knows the places of its bytes.
 class FileText final : public std::streambuf {
  public:
@@ -64,20 +69,22 @@ class FileText final : public std::streambuf {
     before_ += size_;
     const int got = gzread(file_.get(), buffer_.data(), static_cast<unsigned>(buffer_.size()));
     size_ = static_cast<std::size_t>(std::max(got, 0));
+    const auto compressed = static_cast<std::size_t>(std::max<z_off_t>(gzoffset(file_.get()), 0));
+    if (bytes() > kAnyExpansion && bytes() / kMostExpansion > compressed)
+      throw Refused{fmt::format(
+          "this file unpacks to more than {} times its size, and no trace does; unpack it yourself", kMostExpansion)};
     setg(buffer_.data(), buffer_.data(), buffer_.data() + size_);
     return size_ == 0 ? traits_type::eof() : traits_type::to_int_type(buffer_.front());
   }
 
  private:
+  // Traces unpack to 10 to 30 times their size.
+  static constexpr std::size_t kMostExpansion = 300, kAnyExpansion = std::size_t{64} << 20;
+
   GzFile file_;
   std::array<char, 64 << 10> buffer_;
   std::size_t size_ = 0, before_ = 0, column_ = 0;
   int lines_ = 0;
-};
-
-/// Thrown by the reader of a trace: why it goes no further.
-struct Refused {
-  std::string why;
 };
 
 const TraceJson* find(const TraceJson& from, const char* key) {
@@ -128,7 +135,7 @@ class TraceEvents {
                       version.value_or(0), kTraceVersion, text_of(*other_data, "written_by"))};
     begun_ = true;
     RecordingHead head{.title = text_of(*other_data, "title"), .machine = text_of(*other_data, "machine")};
-    head.measured = count_of(*other_data, "measured") == 1U;
+    head.measured = is_measured_ = count_of(*other_data, "measured") == 1U;
     head.simulated = count_of(*other_data, "simulated") == 1U;
     for (const TraceJson& pair : list(*other_data, "about"))
       if (pair.is_array() && pair.size() == 2 && pair[0].is_string() && pair[1].is_string())
@@ -212,12 +219,14 @@ class TraceEvents {
     const auto process = count_of(event, "pid"), thread = count_of(event, "tid");
     const auto lane = thread ? threads_.find(*thread) : threads_.end();
     const TraceJson* arguments = find(event, "args");
-    if (!start || !length || !process || lane == threads_.end() || arguments == nullptr) {
+    const bool measured = process && measured_[*process];
+    if (!start || !length || !process || lane == threads_.end() || arguments == nullptr ||
+        (measured && !is_measured_)) {
       ++left_out_;
       return;
     }
     RecordingSlice slice{.lane = lane->second, .kernel = kernel, .start = *start, .end = *start + *length};
-    slice.measured = measured_[*process];
+    slice.measured = measured;
     const auto [name, is_new] = names_.try_emplace(text_of(event, "name"), static_cast<std::uint32_t>(names_.size()));
     if (is_new) sink_->add_name(name->first);
     slice.name = name->second;
@@ -285,7 +294,7 @@ class TraceEvents {
   }
 
   RecordingSink* sink_;
-  bool begun_ = false;
+  bool begun_ = false, is_measured_ = false;  // the recording
   std::vector<JournalVertex> vertices_;
   std::vector<JournalLink> links_;
   std::vector<std::string> tasks_;
@@ -326,7 +335,8 @@ Expected<std::vector<std::string>> record_json(const std::string& path, Recordin
     if (depth == 1 && part == TraceJson::parse_event_t::object_end && key == "otherData") head = value;
     if (depth == 1 && part == TraceJson::parse_event_t::array_start && key == "traceEvents" && !events.begun())
       events.begin(head.is_null() ? nullptr : &head);
-    if (depth != 2 || part != TraceJson::parse_event_t::object_end || key != "traceEvents") return true;
+    const bool is_event = depth == 2 && part == TraceJson::parse_event_t::object_end && key == "traceEvents";
+    if (!is_event || !events.begun()) return true;
     events.add(value);
     return false;  // it is not kept
   };

@@ -6,7 +6,7 @@ import stat
 import sys
 import threading
 
-from programs import EXAMPLE, WAFER, Programs, main
+from programs import EXAMPLE, ROOT, WAFER, Programs, main
 
 
 class OutputFiles(Programs):
@@ -139,6 +139,24 @@ class OutputFiles(Programs):
             self.assertIn("out: cannot be written to its end (File too large)", run.stderr)
             self.assertEqual((self.folder / "out").read_text(encoding="utf-8"), "old")
         self.assertEqual(self.names(), ["full", "out"])
+
+    # By its own name, a link, another path to it, or one that neither has made yet.
+    def test_no_output_replaces_an_input_or_another_output(self):
+        batch, link = self.folder / "batch.yaml", self.folder / "link"
+        text = (ROOT / EXAMPLE).read_text(encoding="utf-8").replace("../machines", str(ROOT / "configs/machines"))
+        batch.write_text(text, encoding="utf-8")
+        link.symlink_to("batch.yaml")
+        roundabout = self.folder / "." / ".." / self.folder.name
+        for file, options in ((batch, ["--svg", batch]), (batch, ["--trace", link]), (link, ["--svg", roundabout / "batch.yaml"])):
+            run = self.tutti("predict", file, *options)
+            self.assertEqual(run.returncode, 2, options)
+            self.assertIn(f"{options[0]} would replace a file that is read; name another one", run.stderr)
+        run = self.tutti("predict", batch, "--svg", self.folder / "new", "--trace", roundabout / "new")
+        self.assertEqual(run.returncode, 2)
+        self.assertRegex(run.stderr, "--(svg and --trace|trace and --svg) write one file; name two")
+        self.assertEqual(batch.read_text(encoding="utf-8"), text)
+        self.assertEqual(self.names(), ["batch.yaml", "link"])
+        self.assertEqual(self.tutti("predict", batch, "--svg", "/dev/null", "--trace", "/dev/null").returncode, 0)
 
     def test_generated_pictures_are_replaced_as_a_whole(self):
         words = ["wafer_inspection/wafer_inspection", "generate", "--images", self.folder / "wafers", "--size", 256, "--count", 1]

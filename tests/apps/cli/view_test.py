@@ -138,6 +138,15 @@ class View(Programs):
         self.assertRegex(said, r"cut: line \d+, column \d+: the trace is cut off here")
         self.assertGreater(len(answer["jobs"]["index"]), 0)
 
+    # The first run is shown; tasks of the second, which has more of them, are none of the first.
+    def test_of_journals_in_a_row_the_first_is_shown(self):
+        self.run_it()
+        first = self.journal.read_bytes()
+        self.journal.write_bytes(first + HEAD + record(2, number(40) + text("late") + number(0) * 4) + jobs(0, job(0, which=40)))
+        answer, said = self.document(self.journal, code=2)
+        self.assertIn("several journals in a row: the first run is shown, and 1 jobs of others are not", said)
+        self.assertNotIn("late", answer["tasks"]["name"])
+
     # Records with right checksums and wrong contents, in any order; traces with wrong letters.
     def test_any_damage_ends_with_an_answer(self):
         trace, damaged = self.folder / "t.json", self.folder / "damaged"

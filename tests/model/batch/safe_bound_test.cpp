@@ -101,8 +101,8 @@ TEST(SafeBound, SuccessiveTransfersOfAChainAreOneFlow) {
   for (int i = 0; i < 8; ++i) EXPECT_EQ(latest.streams[static_cast<std::size_t>(i)], milliseconds(1 + i / 2)) << i;
 }
 
-// A copy by a kernel at 10 GB/s whose bytes take two of what both directions share: 20 GB/s for three parts at first. What
-// its link usually has beyond that is no part of the guarantee.
+// A copy by a kernel at 10 GB/s whose bytes take two of what both directions share: 20 GB/s for three parts at first.
+// What its link usually has beyond that is no part of the guarantee.
 TEST(SafeBound, IsNoShorterWhereALinkIsUsuallyFaster) {
   const auto latest = [](int nominal) {
     const Topology machine = test::make_machine(fmt::format(R"(  vertices:
