@@ -1,10 +1,12 @@
 #pragma once
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <string_view>
 
 #include "model/base/units.hpp"
 #include "runtime/core/backend_options.hpp"
+#include "runtime/core/time_turns.hpp"
 #include "runtime/core/waker.hpp"
 
 namespace tutti::internal {
@@ -35,6 +37,10 @@ class Clock {
   }
   /// Whether time passes by itself; if not, it passes only in `wait_until`.
   [[nodiscard]] virtual bool runs_by_itself() const = 0;
+  /// Where time does not pass by itself: it passes together with that of other clocks from now on; null: no longer.
+  /// @param turns  outlives that
+  /// @param clock  number of this one among them
+  virtual void join(TimeTurns* /*turns*/, std::size_t /*clock*/) {}
 };
 
 /// Time that jumps to whatever is waited for: a run is deterministic and as fast as the host can compute it.
@@ -43,12 +49,19 @@ class VirtualClock final : public Clock {
   [[nodiscard]] std::string_view name() const override { return "virtual"; }
   [[nodiscard]] Duration now() const override { return now_; }
   using Clock::wait_until;
-  void wait_until(Duration at) override { now_ = at > now_ ? at : now_; }
+  void wait_until(Duration at) override {
+    if (at <= now_) return;
+    if (turns_ != nullptr) turns_->go_on_to(clock_, at);
+    now_ = at;
+  }
   Duration aside(Duration start, const std::function<void()>& work) override;
   [[nodiscard]] bool runs_by_itself() const override { return false; }
+  void join(TimeTurns* turns, std::size_t clock) override { turns_ = turns, clock_ = clock; }
 
  private:
   Duration now_{};
+  TimeTurns* turns_ = nullptr;
+  std::size_t clock_ = 0;
 };
 
 /// The host's monotonic clock, from the construction of this object.

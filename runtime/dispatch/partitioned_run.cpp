@@ -1,6 +1,7 @@
 #include "runtime/dispatch/partitioned_run.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <future>
 #include <system_error>
 #include <utility>
@@ -53,45 +54,82 @@ RunOptions of(const Partition& partition, std::size_t place, const RunOptions& w
   return own;
 }
 
-std::vector<RunRecord> run_one_by_one(const PreparedRuns& runs) {
-  std::vector<RunRecord> records;
-  for (const auto& run : runs) records.push_back(run->run());
-  return records;
-}
-
 /// The threads of a run are ready so long after they were let go.
 constexpr Duration kUntilStart = std::chrono::milliseconds{10};
 
-/// Runs all at once, each in a thread of its own, from one moment on; runs none if the host has no thread for one of
-/// them.
-Expected<std::vector<RunRecord>> run_at_once(std::span<Executor* const> executors, const PreparedRuns& runs) {
-  std::vector<Duration> starts(runs.size());  // that moment on the clock of each
+/// Runs all, each in a thread of its own: none if the host has no thread for one of them.
+/// @param before   called when all threads are there
+/// @param run_one  (position) -> RunRecord
+Expected<std::vector<RunRecord>> run_in_threads(const PreparedRuns& runs, const std::function<void()>& before,
+                                                const std::function<RunRecord(std::size_t)>& run_one) {
   std::vector<std::future<RunRecord>> under_way;
   std::promise<void> start;  // is destroyed before the futures: threads that wait for it end then
   const std::shared_future<void> started(start.get_future());
   try {
     for (std::size_t i = 0; i < runs.size(); ++i)
-      under_way.push_back(std::async(std::launch::async, [&run = *runs[i], &at = starts[i], started] {
+      under_way.push_back(std::async(std::launch::async, [&run_one, i, started] {
         started.get();
-        return run.run(at);
+        return run_one(i);
       }));
   } catch (const std::system_error& error) {
     return machine_error(
         fmt::format("the host has no thread for each of the {} partitions: {}", runs.size(), error.what()));
   }
-  for (std::size_t i = 0; i < runs.size(); ++i) starts[i] = executors[i]->clock().now() + kUntilStart;
+  before();
   start.set_value();
   std::vector<RunRecord> records;
   for (std::future<RunRecord>& run : under_way) records.push_back(run.get());
   return records;
 }
 
+/// Runs all at once, from one moment on.
+Expected<std::vector<RunRecord>> run_at_once(std::span<Executor* const> executors, const PreparedRuns& runs) {
+  std::vector<Duration> starts(runs.size());  // that moment on the clock of each
+  const auto find_starts = [&] {
+    for (std::size_t i = 0; i < runs.size(); ++i) starts[i] = executors[i]->clock().now() + kUntilStart;
+  };
+  return run_in_threads(runs, find_starts, [&](std::size_t i) { return runs[i]->run(starts[i]); });
+}
+
+/// The turn of a virtual clock, until its run has ended.
+class Turn {
+ public:
+  Turn(TimeTurns& turns, Clock& clock, std::size_t number) : turns_(turns), clock_(clock), number_(number) {
+    turns_.begin(number_);
+    clock_.join(&turns_, number_);
+  }
+  Turn(const Turn&) = delete;  // it ends once
+  Turn& operator=(const Turn&) = delete;
+  ~Turn() {
+    clock_.join(nullptr, 0);
+    turns_.end(number_);
+  }
+
+ private:
+  TimeTurns& turns_;
+  Clock& clock_;
+  std::size_t number_;
+};
+
+/// Runs all on virtual clocks that advance together.
+Expected<std::vector<RunRecord>> run_in_turns(std::span<Executor* const> executors, const PreparedRuns& runs) {
+  TimeTurns turns(runs.size());
+  return run_in_threads(
+      runs, [] {},
+      [&](std::size_t i) {
+        const Turn turn(turns, executors[i]->clock(), i);
+        return runs[i]->run();
+      });
+}
+
 Expected<std::vector<RunRecord>> run_all(std::span<Executor* const> executors, const PreparedRuns& runs) {
   const auto runs_by_itself = [](const Executor* executor) { return executor->clock().runs_by_itself(); };
   const bool at_once = std::ranges::any_of(executors, runs_by_itself);
   TUTTI_EXPECTS(at_once == std::ranges::all_of(executors, runs_by_itself), "partitions have clocks of one kind");
-  if (at_once && runs.size() > 1) return run_at_once(executors, runs);
-  return run_one_by_one(runs);
+  if (runs.size() > 1) return at_once ? run_at_once(executors, runs) : run_in_turns(executors, runs);
+  std::vector<RunRecord> records;
+  for (const auto& run : runs) records.push_back(run->run());
+  return records;
 }
 
 /// A job with its place among the jobs of all partitions.

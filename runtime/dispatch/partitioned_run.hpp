@@ -9,9 +9,9 @@ namespace tutti::internal {
 /// Runs an admitted task set each of whose partitions has a machine for itself: an executor, and with it a backend, a
 /// clock and a queue of ready jobs.
 ///
-/// Partitions on real clocks run at once, each in a thread of its own. Partitions on virtual clocks run one after the
-/// other, each from the start of its own time. Either way a partition runs as it would alone. Everything is prepared in
-/// the caller's thread before the first job is released, and freed when all partitions have ended.
+/// Each partition has a thread of its own. On real clocks all run at once; on virtual clocks one works at a time, and
+/// times advance together (`TimeTurns`). Either way a partition runs as it would alone. Everything is prepared in the
+/// caller's thread before the first job is released, and freed when all partitions have ended.
 ///
 /// An interrupt ends all. A fault of the machine ends its partition, and the others run to their end: their guarantees
 /// do not rest on the part that failed. Where the fault is a lost GPU and there are spare machines

@@ -31,6 +31,7 @@ using test::rows_of;
 using test::tasks_of;
 using test::two_sides;
 
+constexpr Duration kTenMilliseconds = std::chrono::milliseconds{10};
 constexpr const char* kUp0 = "from: mem0, to: gpu0, size: 6 kB";
 constexpr const char* kUp1 = "from: mem0, to: gpu1, size: 6 kB";
 
@@ -273,21 +274,17 @@ TaskSet slow_set() {
   return set;
 }
 
-// A partition has a thread for itself in real time, and no second one beside the caller's on a virtual clock.
-TEST(PartitionedRun, HasAThreadForEachPartitionInRealTime) {
-  LookedAtRun real(slow_set(), PartitionedRun::make<RealClock>);
-  EXPECT_EQ(real.run(first_jobs(6)).jobs.size(), 6U);
-  for (const LookedAt* program : {&real.first, &real.second}) {
-    ASSERT_FALSE(program->threads.empty());
-    EXPECT_EQ(program->threads, std::vector(program->threads.size(), program->threads[0]));
-    EXPECT_NE(program->threads[0], std::this_thread::get_id());
+TEST(PartitionedRun, HasAThreadForEachPartition) {
+  for (const auto make_clock : {PartitionedRun::make<RealClock>, PartitionedRun::make<VirtualClock>}) {
+    LookedAtRun run(slow_set(), make_clock);
+    EXPECT_EQ(run.run(first_jobs(6)).jobs.size(), 6U);
+    for (const LookedAt* program : {&run.first, &run.second}) {
+      ASSERT_FALSE(program->threads.empty());
+      EXPECT_EQ(program->threads, std::vector(program->threads.size(), program->threads[0]));
+      EXPECT_NE(program->threads[0], std::this_thread::get_id());
+    }
+    EXPECT_NE(run.first.threads[0], run.second.threads[0]);
   }
-  EXPECT_NE(real.first.threads[0], real.second.threads[0]);
-
-  LookedAtRun simulated(slow_set());
-  static_cast<void>(simulated.run(first_jobs(2)));
-  EXPECT_EQ(simulated.first.threads, std::vector{std::this_thread::get_id()});
-  EXPECT_EQ(simulated.second.threads, std::vector{std::this_thread::get_id()});
 }
 
 // Each of the two jobs waits, in its own time, until the other one has begun: one after the other they never would.
@@ -467,6 +464,29 @@ TEST(PartitionedRunDeath, TwoPartitionsWantTwoExecutors) {
                "an executor runs one partition");
   EXPECT_DEATH(static_cast<void>(run_tasks(std::span(run.executors).first(1), admitted, run.table, {})),
                "each partition has its executor");
+}
+
+// Virtual clocks advance together: no partition waits for the end of another one, which may have none.
+TEST(PartitionedRun, OnVirtualClocksAdvancesAllWithoutAnEnd) {
+  TaskSet set = tasks_of(two_sides(), {kUp0, "from: mem1, to: gpu2, size: 6 kB"});
+  set.tasks[1].period = set.tasks[1].deadline = 3 * set.tasks[0].period;
+  PartitionedRun run(set);
+  ASSERT_EQ(run.executors.size(), 2U);
+  std::atomic<bool> interrupted = false;
+  std::array<std::uint64_t, 2> jobs{};
+  RunOptions options;
+  options.endless = true;
+  options.keeps_jobs = false;
+  options.interrupted = &interrupted;
+  options.on_job_end = [&](const JobRecord& job) {
+    ++jobs[job.task.index()];
+    const std::uint64_t ahead = kTenMilliseconds / set.tasks[0].period;
+    EXPECT_LE(jobs[0], 3 * (jobs[1] + 1) + ahead);
+    EXPECT_LE(3 * jobs[1], jobs[0] + 3 + ahead);
+    interrupted = jobs[0] + jobs[1] >= 20'000;
+  };
+  ASSERT_TRUE(run.try_run(options));
+  EXPECT_NEAR(static_cast<double>(jobs[0]), 3 * static_cast<double>(jobs[1]), 1100);
 }
 
 }  // namespace
