@@ -1,4 +1,5 @@
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -9,6 +10,7 @@
 #include <optional>
 
 #include <fmt/format.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -52,6 +54,7 @@ std::optional<Result> in_own_process(const std::function<std::optional<Result>()
   if (pipe(ends.data()) != 0) return std::nullopt;
   const pid_t child = fork();
   if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     const auto result = work();
     const bool written = result && write(ends[1], &*result, sizeof *result) == static_cast<ssize_t>(sizeof *result);
     _exit(written ? 0 : 1);
@@ -81,13 +84,53 @@ void set_environment(const PageableMeasurement& found) {
 /// Ends as the program has: its exit code, or 128 and the signal that ended it, as shells have it.
 int exit_code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
 
+/// Signals that are meant for the program. An interrupt of the terminal reaches it anyway.
+constexpr std::array kPassedOn{SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+
+std::atomic<pid_t> signalled{0};  // a handler of signals sees nothing else
+
+extern "C" void pass_on(int signal) { kill(signalled, signal); }
+
+/// Holds signals back until the program is there to have them. Those that are ignored, as under nohup, stay so.
+class SignalsForProgram {
+ public:
+  SignalsForProgram() {
+    sigset_t passed;
+    sigemptyset(&passed);
+    for (const int signal : kPassedOn) sigaddset(&passed, signal);
+    sigprocmask(SIG_BLOCK, &passed, &before_);
+  }
+  /// In the program, before its first instruction.
+  void leave_to_program() const {
+    sigprocmask(SIG_SETMASK, &before_, nullptr);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);  // where this process is killed
+  }
+  /// In this process.
+  void pass_on_to(pid_t program) const {
+    signalled = program;
+    for (const int signal : kPassedOn) {
+      struct sigaction action {};
+      if (sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_IGN) continue;
+      action = {};
+      action.sa_handler = pass_on;
+      sigaction(signal, &action, nullptr);
+    }
+    sigprocmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  sigset_t before_{};
+};
+
 Expected<int> run_program(const std::vector<std::string>& program) {
   std::vector<char*> arguments;
   for (const std::string& argument : program) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
+  const SignalsForProgram signals;
   const pid_t child = fork();
   if (child < 0) return machine_error("the system starts no further process");
   if (child == 0) {
+    signals.leave_to_program();
     execvp(arguments.front(), arguments.data());
     fmt::print(stderr, "tutti accelerate: {}: {}\n", program.front(), std::strerror(errno));
     _exit(errno == ENOENT ? 127 : 126);
@@ -95,6 +138,7 @@ Expected<int> run_program(const std::vector<std::string>& program) {
   // An interrupt of the terminal reaches the program, too: it decides.
   std::signal(SIGINT, SIG_IGN);
   std::signal(SIGQUIT, SIG_IGN);
+  signals.pass_on_to(child);
   int status = 0;
   while (waitpid(child, &status, 0) < 0)
     if (errno != EINTR) return machine_error("the program cannot be waited for");
@@ -146,6 +190,7 @@ void add_accelerate(programs::CommandLine& program) {
       "results.\n"
       "Programs that link the CUDA runtime statically (nvcc's default; -cudart shared is the other) copy as before.\n"
       "At the end standard error has bytes, time and factor. TUTTI_COPY=off switches it off, =stats only counts.\n"
+      "SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are handed on to the program.\n"
       "The exit code is that of the program, or 128 and the signal that ended it.");
   auto options = std::make_shared<AccelerateOptions>();
   command.add("program", &options->program, "the program and its arguments, behind --").required();

@@ -29,6 +29,24 @@ class Accelerate(Programs):
     def test_a_signal_is_passed_on_as_shells_do(self):
         self.assertEqual(self.accelerate("sh", "-c", "kill -9 $$").returncode, 128 + signal.SIGKILL)
 
+    # The program says what it had; where it does not end by it, neither does the command.
+    def test_signals_are_handed_on_to_the_program(self):
+        for sent in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+            name = sent.name.removeprefix("SIG")
+            words = [self.built / "tutti/tutti", "accelerate", "--", "sh", "-c",
+                     f"trap 'echo had {name}; exit 5' {name}; echo ready; while :; do sleep 0.05; done"]
+            run = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            self.assertEqual(run.stdout.readline(), "ready\n")
+            run.send_signal(sent)
+            self.assertEqual((run.communicate(timeout=60)[0], run.returncode), (f"had {name}\n", 5))
+
+    def test_a_killed_command_leaves_no_program_running(self):
+        run = subprocess.Popen([self.built / "tutti/tutti", "accelerate", "--", "sh", "-c", "echo ready; exec sleep 600"],
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.assertEqual(run.stdout.readline(), "ready\n")
+        run.kill()
+        self.assertEqual(run.communicate(timeout=60)[0], "")  # the last of both closes the pipe
+
     def test_a_program_that_is_not_there_is_named(self):
         run = self.accelerate("/no/such/program")
         self.assertEqual(run.returncode, 127)
