@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 
-from programs import Programs, main
+from programs import Programs, main, preloaded
 
 
 class Accelerate(Programs):
@@ -60,7 +60,7 @@ class Accelerate(Programs):
                 self.refuses(self.tutti("accelerate", *words, "--", "true"))
 
     def test_nothing_happens_to_programs_without_cuda(self):
-        environment = dict(os.environ, LD_PRELOAD=os.environ["TUTTI_COPY_LIBRARY"], TUTTI_COPY_REPORT=str(self.folder / "report"))
+        environment = preloaded(os.environ["TUTTI_COPY_LIBRARY"], TUTTI_COPY_REPORT=str(self.folder / "report"))
         for program in (["echo", "hello"], ["sh", "-c", "echo hello | cat"], [sys.executable, "-c", "print('hello')"]):
             with self.subTest(program=program):
                 run = subprocess.run(program, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60, check=False)

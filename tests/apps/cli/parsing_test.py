@@ -3,7 +3,7 @@
 import os
 import sys
 
-from programs import WAFER, Programs, main
+from programs import WAFER, Programs, main, preloaded
 
 REFUSED = "configs/tasks/alarm-behind-image.yaml"
 
@@ -11,7 +11,7 @@ REFUSED = "configs/tasks/alarm-behind-image.yaml"
 class Parsing(Programs):
     def documents_of(self, code, *words):
         path = self.folder / "documents"
-        environment = dict(os.environ, LD_PRELOAD=os.environ["TUTTI_COUNT_DOCUMENTS"], TUTTI_DOCUMENTS=str(path))
+        environment = preloaded(os.environ["TUTTI_COUNT_DOCUMENTS"], TUTTI_DOCUMENTS=str(path))
         run = self.run_program("tutti/tutti", *words, env=environment)
         self.assertEqual(run.returncode, code, run.stderr)
         return int(path.read_text(encoding="utf-8"))

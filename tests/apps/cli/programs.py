@@ -25,6 +25,13 @@ TWO_LINES = "configs/tasks/two-lines.yaml"
 ONE_GPU = (TESTS / "apps/cli/one_gpu.yaml").read_text(encoding="utf-8")
 
 
+def preloaded(library, **variables):
+    """An environment in which programs load a library first. LD_PRELOAD takes no blanks, LD_LIBRARY_PATH does."""
+    folder, name = os.path.split(library)
+    paths = ":".join(filter(None, (folder, os.environ.get("LD_LIBRARY_PATH"))))
+    return dict(os.environ, LD_PRELOAD=name, LD_LIBRARY_PATH=paths, **variables)
+
+
 class Programs(unittest.TestCase):
     built = pathlib.Path()
     under = ()  # the words of a program that starts the others
