@@ -330,19 +330,24 @@ std::string CommandLine::fault_of_files() const {
 }
 
 std::string CommandLine::fault_of_outputs() const {
-  for (const auto& [option, values] : program_->values) {
-    if (!values.is_output) continue;
-    for (const auto& [other, its_values] : program_->values) {
-      if (other == option || !its_values.is_file) continue;
-      for (const std::string& output : option->results())
-        for (const std::string& file : other->results())
-          if (is_same_file(output, file))
-            return its_values.is_output ? fmt::format("{}: {} and {} write one file; name two", output,
-                                                      option->get_name(), other->get_name())
-                                        : fmt::format("{}: {} would replace a file that is read; name another one",
-                                                      output, option->get_name());
+  struct NamedFile {
+    std::string option, path;
+    bool is_output;
+  };
+  std::vector<NamedFile> files;
+  for (const auto& [option, values] : program_->values)
+    for (const std::string& path : values.is_file ? option->results() : std::vector<std::string>())
+      files.push_back({option->get_name(), path, values.is_output});
+  // Outputs first: of a pair, the first is written.
+  std::ranges::stable_partition(files, &NamedFile::is_output);
+  for (auto output = files.begin(); output != files.end() && output->is_output; ++output)
+    for (auto other = output + 1; other != files.end(); ++other) {
+      if (!is_same_file(output->path, other->path)) continue;
+      return other->is_output
+                 ? fmt::format("{}: {} and {} write one file; name two", output->path, output->option, other->option)
+                 : fmt::format("{}: {} would replace a file that is read; name another one", output->path,
+                               output->option);
     }
-  }
   return "";
 }
 

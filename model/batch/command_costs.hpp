@@ -8,9 +8,10 @@ namespace tutti::internal {
 
 /// What the copies of a transfer with bytes take, once it may start.
 struct CopyTimes {
-  double before = 0;  ///< a time that passes: the set-up of each of its copies
-  double filling =
-      0;  ///< of buffers of pageable memory, with nothing beside it: as slow as the copy itself beside others
+  /// A time that passes: the set-up of each of its copies.
+  double before = 0;
+  /// Of buffers of pageable memory, with nothing beside it; beside others as slow as the copy itself.
+  double filling = 0;
 };
 
 /// @param copies  one; of a staged copy, each over a leg

@@ -1,7 +1,5 @@
 #include "model/batch/copy_class.hpp"
 
-#include <vector>
-
 #include "model/machine/route_class.hpp"
 
 namespace tutti::internal {
@@ -36,9 +34,7 @@ std::optional<RouteClass> class_by_cost(const Topology& machine, const Transfer&
 
 RouteClass class_in_company(const Topology& machine, const Transfer& transfer) {
   const RouteView route = find_route(machine, transfer);
-  std::vector<LinkId> all;
-  for (std::size_t i = 0; i < machine.links().size(); ++i) all.emplace_back(i);
-  const RouteClass of_links = make_route_class(machine, route.first, route.second, route.weight, all);
+  const RouteClass of_links = whole_route_class(machine, route.first, route.second, route.weight);
   return class_by_cost(machine, transfer, route, of_links).value_or(of_links);
 }
 

@@ -38,8 +38,8 @@ bool is_of_both_ways(const Topology& machine, std::span<const LinkId> route, Cap
 
 }  // namespace
 
-RouteClass make_route_class(const Topology& machine, std::span<const LinkId> first, std::span<const LinkId> second,
-                            double weight, std::span<const LinkId> met) {
+RouteClass whole_route_class(const Topology& machine, std::span<const LinkId> first, std::span<const LinkId> second,
+                             double weight) {
   RouteClass kind;
   kind.weight = weight;
   for (const std::span<const LinkId> leg : {first, second}) {
@@ -57,6 +57,13 @@ RouteClass make_route_class(const Topology& machine, std::span<const LinkId> fir
   }
   kind.alone = {rate_alone(kind.uses, machine.capacities(Basis::Nominal)),
                 rate_alone(kind.uses, machine.capacities(Basis::Guaranteed))};
+  kind.guaranteed_uses = kind.uses;
+  return kind;
+}
+
+RouteClass make_route_class(const Topology& machine, std::span<const LinkId> first, std::span<const LinkId> second,
+                            double weight, std::span<const LinkId> met) {
+  RouteClass kind = whole_route_class(machine, first, second, weight);
   std::erase_if(kind.uses, [&](const CapacityUse& use) { return is_private(machine, use.capacity, met); });
   kind.guaranteed_uses = kind.uses;
   return kind;

@@ -6,6 +6,12 @@
 
 namespace tutti::internal {
 
+/// The route class of a transfer over these links, with all capacities that they use: transfers of any engine may be
+/// beside it.
+/// @param first,second  the links of the route, in two legs; the second may be empty.
+[[nodiscard]] RouteClass whole_route_class(const Topology& machine, std::span<const LinkId> first,
+                                           std::span<const LinkId> second, double weight);
+
 /// The route class of a transfer over these links.
 ///
 /// Links at a GPU are left out of `uses` where only one copy engine moves data over them, one transfer at a time: they
