@@ -18,7 +18,7 @@ __global__ void invert_pixels(const std::uint8_t* in, std::uint8_t* out, std::si
   if (i < count) out[i] = static_cast<std::uint8_t>(255 - in[i]);
 }
 
-// Only enqueues: a call that waits or allocates would wait for the gates of the batch.
+// Called when the batch is prepared; each run launches what it enqueues.
 void invert_on_gpu(const tutti::KernelLaunch& launch, tutti::DeviceStream stream) {
   const std::size_t count = std::min(launch.input.size(), launch.output.size());
   const unsigned blocks = static_cast<unsigned>((count + 255) / 256);

@@ -19,6 +19,7 @@ struct Kernel {
   Duration time{};            ///< usual duration
   Duration worst{};           ///< upper bound; >= time
   std::string name = "spin";  ///< a registered kernel
+  Capture capture = Capture::Once;
 
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };

@@ -11,6 +11,12 @@ struct Words<CopyMethod> {
   static constexpr std::array values = kCopyMethods;
 };
 
+template <>
+struct Words<Capture> {
+  static constexpr std::string_view what = "way to call a kernel";
+  static constexpr std::array values{Capture::Once, Capture::Never};
+};
+
 /// "32 MB", "image", or "40% of image".
 template <>
 struct Form<SizeSpec> : Unchecked {
@@ -29,9 +35,12 @@ struct Form<Merging> : Unchecked {
 template <>
 struct Record<KernelSpec> {
   static constexpr std::string_view what = "a kernel";
-  static constexpr std::tuple fields{Field{"on", &KernelSpec::on}, Field{"time", &KernelSpec::time},
-                                     Field{"throughput", &KernelSpec::throughput}, Field{"worst", &KernelSpec::worst},
-                                     Field{"name", &KernelSpec::name}};
+  static constexpr std::tuple fields{Field{"on", &KernelSpec::on},
+                                     Field{"time", &KernelSpec::time},
+                                     Field{"throughput", &KernelSpec::throughput},
+                                     Field{"worst", &KernelSpec::worst},
+                                     Field{"name", &KernelSpec::name},
+                                     Field{"capture", &KernelSpec::capture}};
 };
 template <>
 struct Record<StreamSpec> {

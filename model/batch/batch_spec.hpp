@@ -33,6 +33,17 @@ struct SizeSpec {
   friend bool operator==(const SizeSpec&, const SizeSpec&) = default;
 };
 
+/// How often a GPU of this host is given the work of a kernel by the kernel's own function.
+enum class Capture : std::uint8_t {
+  Once,   ///< it is called when its batch is prepared; what it enqueues is recorded, and runs as one graph in each job
+  Never,  ///< it is called in each job
+};
+
+/// "once", "never".
+[[nodiscard]] constexpr std::string_view to_string(Capture capture) {
+  return capture == Capture::Never ? "never" : "once";
+}
+
 /// Work of a stream behind its transfer; either `time` or `throughput` is set.
 struct KernelSpec {
   std::string on = {};                  ///< a gpu or a cpu; empty: the transfer's destination
@@ -40,6 +51,7 @@ struct KernelSpec {
   std::optional<GBps> throughput = {};  ///< over the transfer's bytes
   std::optional<Duration> worst = {};   ///< upper bound of the duration; absent: the usual one
   std::string name = "spin";            ///< a registered kernel
+  Capture capture = Capture::Once;      ///< of its form for GPUs
 
   friend bool operator==(const KernelSpec&, const KernelSpec&) = default;
 };

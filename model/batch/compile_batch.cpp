@@ -122,6 +122,7 @@ class StreamCompiler {
     kernel.time = time(spec, transfer);
     kernel.worst = spec.worst.value_or(kernel.time);
     kernel.name = spec.name;
+    kernel.capture = spec.capture;
     if (!spec.on.empty()) {
       kernel.on = vertex(spec.on, "kernel.on");
     } else if (transfer) {
@@ -207,7 +208,8 @@ BatchSpec spec_of(const Batch& batch) {
       for (const LinkId link : transfer->route) written.route.push_back(name(batch.machine().link(link).to));
     }
     if (const auto& kernel = stream.kernel) {
-      written.kernel = KernelSpec{.on = name(kernel->on), .time = kernel->time, .name = kernel->name};
+      written.kernel =
+          KernelSpec{.on = name(kernel->on), .time = kernel->time, .name = kernel->name, .capture = kernel->capture};
       if (kernel->worst != kernel->time) written.kernel->worst = kernel->worst;
     }
   }

@@ -25,7 +25,8 @@ class TUTTI_API Kernels {
 
   /// Adds a kernel. Its forms compute the same.
   /// @param host    run by the simulated machine and on cpus; empty: it runs on GPUs alone
-  /// @param device  launches it on a GPU, as a kernel or a CUDA graph; empty: GPUs cannot run it
+  /// @param device  enqueues its work on a GPU; called when a batch is prepared, see `DeviceKernel`; empty: GPUs cannot
+  ///                run it
   /// @errors InvalidInput: the name is taken, both forms are empty, an empty handle.
   [[nodiscard]] Expected<void> add(std::string name, HostKernel host, DeviceKernel device = {});
 

@@ -97,8 +97,10 @@ typedef struct tutti_kernel_launch {
 
 /** A kernel on the host. @return 0, or another number where it failed. */
 typedef int (*tutti_host_kernel)(const tutti_kernel_launch* launch, void* user);
-/** Enqueues a kernel on a GPU, and may do nothing else. @param stream  a cudaStream_t @return 0, or another number
- * where it failed. */
+/** Enqueues a kernel on a GPU. It is called when a batch is prepared, once for each set of buffers, and what it
+ * enqueues is launched in each run; the first time it is called once more, on memory of its own, where it may load and
+ * allocate. With `capture: never` in its stream it is called in each run. @param stream  a cudaStream_t @return 0, or
+ * another number where it failed. */
 typedef int (*tutti_device_kernel)(const tutti_kernel_launch* launch, void* stream, void* user);
 
 /** Makes a table with the kernels that are built in. */

@@ -110,17 +110,19 @@ void find_kernel_runs(const Batch& batch, CommandList& list) {
   }
 }
 
-std::size_t runs_that_fit(const CommandList& list, std::size_t room, Bytes chunk) {
+std::size_t runs_that_fit(const CommandList& list, std::size_t room, Bytes chunk,
+                          std::span<const std::size_t> of_kernels) {
   const auto of_mark = [](Mark mark) { return static_cast<std::size_t>(mark); };  // an event; an event and a signal
   std::vector<std::size_t> waiting(list.commands.size(),
                                    0);  // for each: at most this many GPUs get a signal of their own
   for (const Command& command : list.commands)
     for (const std::uint32_t before : command.waits) ++waiting[before];
   const auto operations_of = [&](const Command& command) {
+    const auto position = static_cast<std::size_t>(&command - list.commands.data());
     const std::size_t around = (command.gate ? 1 : 0) + command.waits.size() + (command.notes_start() ? 1 : 0) +
-                               of_mark(command.mark) + of_mark(command.leg_mark) +
-                               waiting[static_cast<std::size_t>(&command - list.commands.data())];
+                               of_mark(command.mark) + of_mark(command.leg_mark) + waiting[position];
     if (command.kind == Kind::Nothing) return around;
+    if (command.kind == Kind::Kernel) return around + of_kernels[position];
     if (command.is_served()) return around + 3;
     if (command.kind != Kind::Staged) return around + 1;
     const std::size_t size =

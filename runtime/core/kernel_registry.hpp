@@ -17,6 +17,9 @@ struct KernelForms {
   HostKernel host;
   DeviceKernel device;   ///< empty: GPUs cannot run it, unless it is built in
   bool builtin = false;  ///< a backend of GPUs supplies its GPU function
+
+  /// Whether GPUs run a form that is the project's own.
+  [[nodiscard]] bool is_builtin() const { return builtin && !device; }
 };
 
 /// Names of the built-in kernels.

@@ -4,6 +4,9 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
+#include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -60,7 +63,8 @@ struct BoundDevices {
   Topology machine;
   const KernelRegistry& kernels;
   Clock& clock;
-  bool serialize;  ///< the host waits after each command
+  bool serialize;               ///< the host waits after each command
+  bool launches_return = true;  ///< otherwise no gate can be closed
   GateKind gate;
   WaitKind waiting;
   Watchdog watchdog;
@@ -74,6 +78,8 @@ struct BoundDevices {
   std::map<int, Doorbell> bells;        ///< by ordinal; where gates wait for the GPUs' timers
   bool batches_copies = has_batches();  ///< several copies go in one call
   std::map<std::pair<int, int>, bool> peers;  ///< from and to with access: whether this object enabled it
+  /// Kernels that have run on memory of their own: device, name, bytes of input and output.
+  std::set<std::tuple<int, std::string, std::size_t, std::size_t>> first_runs;
   std::vector<CudaBatch*> batches;
   const CudaBatch* submitted_last = nullptr;                   ///< of them, if it still exists
   std::map<std::pair<int, EngineQueue>, cudaStream_t> queues;  ///< by ordinal: of operations that overlap

@@ -102,19 +102,30 @@ class CudaBaselines final : public Baselines {
     return make_plain_chain(devices_, std::move(steps));
   }
   Expected<std::unique_ptr<WaitProbe>> wait_probe(VertexId gpu, GateKind gate, bool beside_copies) override {
+    if (auto ok = check_launches(); !ok) return tl::unexpected(std::move(ok.error()));
     return make_wait_probe(devices_, gpu, gate, beside_copies);
   }
   Expected<std::unique_ptr<Stencil>> stencil(StencilSpec spec, const std::vector<VertexId>& gpus) override {
+    if (auto ok = check_launches(); !ok) return tl::unexpected(std::move(ok.error()));
     spec.gpus.clear();
     for (const VertexId gpu : gpus) spec.gpus.push_back(devices_.device_of(gpu));
     return make_stencil(spec);
   }
   Expected<std::unique_ptr<PingPong>> ping_pong(PingPongSpec spec, const std::array<VertexId, 2>& gpus) override {
+    if (auto ok = check_launches(); !ok) return tl::unexpected(std::move(ok.error()));
     spec.gpus = {devices_.device_of(gpus[0]), devices_.device_of(gpus[1])};
     return make_ping_pong(spec);
   }
 
  private:
+  /// What waits for words of the host needs launches that return.
+  Expected<void> check_launches() const {
+    if (devices_.launches_return) return {};
+    return machine_error(
+        "the launch of a kernel waits here until the kernel has ended, so nothing that waits for the host can be "
+        "measured; unset CUDA_LAUNCH_BLOCKING, and leave sanitizers and debuggers out");
+  }
+
   DeviceBackend& backend_;
   BoundDevices& devices_;
 };
@@ -157,8 +168,13 @@ class CudaBackend final : public DeviceBackend {
       notes.emplace_back(
           "--serialize: the host waits after each command, to find the one that breaks a GPU; so gates and times mean "
           "nothing, and deadlines and bounds do not count");
+    if (!devices_->launches_return)
+      notes.emplace_back(
+          "the launch of a kernel waits here until the kernel has ended (CUDA_LAUNCH_BLOCKING, a sanitizer or a "
+          "debugger): no gate can be closed, so the host starts each command; starts are late and copies wait for "
+          "kernels, so deadlines and bounds do not count");
     for (const auto& [device, pool] : devices_->lanes)
-      if (pool.size() < LanePool::kMostLanes)
+      if (devices_->launches_return && pool.size() < LanePool::kMostLanes)
         notes.push_back(
             fmt::format("only {} streams of a GPU do not wait for each other: fewer batches can be armed ahead; leave "
                         "CUDA_DEVICE_MAX_CONNECTIONS to this program, or set it to 32",
@@ -348,10 +364,19 @@ DeviceWatch watch_devices(const BoundDevices& bound, const HostFacts& host) {
   return watch;
 }
 
+/// Where launches wait nothing can hold a stream, so the host keeps time.
+Expected<void> try_launches(BoundDevices& bound) {
+  auto returns = launches_return(bound.some_device());
+  if (!returns) return tl::unexpected(std::move(returns.error()));
+  bound.launches_return = *returns;
+  if (!*returns) bound.gate = GateKind::HostTimed;
+  return {};
+}
+
 Expected<void> make_lanes(BoundDevices& bound) {
   for (const int device : bound.ordinal) {
     if (device < 0 || bound.lanes.contains(device)) continue;
-    auto pool = LanePool::make(device, bound.driver, bound.gate);
+    auto pool = LanePool::make(device, bound.driver, bound.launches_return ? std::optional(bound.gate) : std::nullopt);
     if (!pool) return tl::unexpected(std::move(pool.error()));
     bound.lanes.emplace(device, *std::move(pool));
   }
@@ -396,6 +421,7 @@ Expected<std::unique_ptr<DeviceBackend>> make_cuda_backend(const Topology& machi
   bound->numa_nodes = host->numa_nodes;
   if (auto ok = cuda::check_gate(*bound, *host); !ok) return tl::unexpected(std::move(ok.error()));
   const cuda::DeviceGuard guard(bound->some_device());
+  if (auto ok = cuda::try_launches(*bound); !ok) return tl::unexpected(std::move(ok.error()));
   if (auto ok = cuda::make_lanes(*bound); !ok) return tl::unexpected(std::move(ok.error()));
   if (auto ok = cuda::enable_peers(*bound, *host); !ok) return tl::unexpected(std::move(ok.error()));
   if (auto ok = cuda::set_clocks(*bound); !ok) return tl::unexpected(std::move(ok.error()));

@@ -1,8 +1,12 @@
 #include "runtime/cuda/cuda_batch.hpp"
 
 #include <algorithm>
+#include <future>
+#include <thread>
 
 #include "model/base/expects.hpp"
+#include "runtime/core/watchdog.hpp"
+#include "runtime/cuda/command_names.hpp"
 #include "runtime/cuda/pointers.hpp"
 
 namespace tutti::internal::cuda {
@@ -95,7 +99,44 @@ void CudaBatch::submit_run(Duration earliest) {
   enqueuer_->expect_copies(earliest);
   opener_.submit(earliest);
   if (armed) backend().conductor.expect_one_less();
-  enqueuer_->enqueue_rest();
+  if (!enqueuer_->has_enqueued_all()) enqueue(&Enqueuer::enqueue_rest, true);
+}
+
+/// What may block is called in a thread of its own, which is left alone where it does not come back.
+/// @param may_block  the queues may be full, or a kernel's own code is called
+void CudaBatch::enqueue(void (Enqueuer::*part)(), bool may_block) {
+  if (std::exchange(tried_, true) && !may_block) return (enqueuer_.get()->*part)();
+  constexpr Duration kGrace = std::chrono::seconds{1};
+  std::packaged_task<void()> task([enqueuer = enqueuer_.get(), part] { (enqueuer->*part)(); });
+  std::future<void> returned = task.get_future();
+  std::thread thread(std::move(task));
+  // The conductor gives up first where it can: it names what hangs.
+  const Duration limit = backend().watchdog.limit(batch_->bound.plan.timeline.latency);
+  const auto returns = [&](Duration within) { return returned.wait_for(within) == std::future_status::ready; };
+  if (returns(limit < Duration::max() - kGrace ? limit + kGrace : limit)) return thread.join();
+  give_up_enqueuing();
+  returns(kGrace) ? thread.join() : thread.detach();
+}
+
+/// The call may wait for any gate of its GPU, so all of them are opened.
+void CudaBatch::give_up_enqueuing() {
+  const CommandList& list = batch_->list;
+  const std::size_t run = std::min<std::size_t>(enqueuer_->enqueued(), list.runs.size() - 1);
+  const std::uint32_t position = list.runs[run].begin;
+  batch_->note(not_returned(backend().watchdog, batch_->bound.name,
+                            "the call that enqueues " + any_of(names_of(*batch_, {&position, 1})),
+                            batch_->bound.plan.timeline.latency));
+  if (!backend().lost) backend().lose(batch_->lanes[list.commands[position].lane].device);
+  for (CudaBatch* const batch : backend().batches)
+    if (batch->state_ == State::Armed) batch->open_gates();
+}
+
+void CudaBatch::open_gates() {
+  if (!batch_->timed_by_gpus()) return opener_.open_all();
+  const Duration now = backend().clock.now();
+  for (BatchDevice& device : batch_->devices)
+    if (device.start && batch_->follows == nullptr)
+      device.start->open(static_cast<TimerValue>(device.line.timer_at(now)), false);
 }
 
 void CudaBatch::review() {
@@ -131,7 +172,7 @@ void CudaBatch::arm_on(bool shared_lanes, const CudaBatch* before) {
   times_.clear();
   refresh_timers();
   state_ = State::Armed;
-  enqueuer_->arm();
+  enqueue(&Enqueuer::arm, enqueuer_->calls_kernels());
 }
 
 /// Does nothing while a run is under way: asking a busy GPU takes hundreds of microseconds, and might wait for that

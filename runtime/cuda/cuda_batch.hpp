@@ -41,6 +41,9 @@ class CudaBatch final : public BackendBatch {
   [[nodiscard]] bool can_be_followed() const;
   void disarm_followers();
   void submit_run(Duration earliest);
+  void enqueue(void (Enqueuer::*part)(), bool may_block);
+  void give_up_enqueuing();
+  void open_gates();
   [[nodiscard]] bool take_lanes(bool shared_lanes);
   void give_lanes_back();
   void refresh_timers();
@@ -52,6 +55,7 @@ class CudaBatch final : public BackendBatch {
   GateOpener opener_;
   RunTimes times_;
   State state_ = State::Idle;
+  bool tried_ = false;  // it has been enqueued before
 };
 
 }  // namespace tutti::internal::cuda

@@ -8,14 +8,10 @@
 #include "model/transfer/transfer_method.hpp"
 #include "runtime/core/command_marks.hpp"
 #include "runtime/cuda/builtin_kernels.hpp"
-#include "runtime/cuda/dry_run.hpp"
 #include "runtime/cuda/kernels.hpp"
 
 namespace tutti::internal::cuda {
 namespace {
-
-/// Operations that go into a hardware queue ahead of its gate; at 1020 the driver blocks.
-constexpr std::size_t kQueueCapacity = 900;
 
 /// Runs of commands that may be enqueued before the data of a batch is final: those before the first that reads it
 /// then.
@@ -49,7 +45,10 @@ Expected<void> Enqueuer::prepare() {
     if (list.commands[position].is_kernel())
       if (auto ok = bind_kernel(position); !ok) return ok;
   }
-  ahead_ = std::min(runs_that_fit(list, kQueueCapacity, batch_.backend.machine.staging_chunk()), final_runs(list));
+  std::vector<std::size_t> of_kernels;
+  for (const BoundKernel& kernel : kernels_) of_kernels.push_back(kernel.captured.operations);
+  ahead_ = std::min(runs_that_fit(list, kQueueCapacity, batch_.backend.machine.staging_chunk(), of_kernels),
+                    final_runs(list));
   return {};
 }
 
@@ -102,7 +101,12 @@ Expected<void> Enqueuer::bind_kernel(std::uint32_t position) {
                     "run on a cpu",
                     stream.kernel->name, stream.name),
         stream.place);
-  return try_kernel(batch_.lanes[command.lane].device, stream.kernel->name, stream.name, *kernel.on_gpu, kernel.launch);
+  if (kernel.forms->is_builtin()) return {};  // one launch each
+  auto captured =
+      capture_kernel(batch_.backend, batch_.lanes[command.lane].device, stream, *kernel.on_gpu, kernel.launch);
+  if (!captured) return tl::unexpected(std::move(captured.error()));
+  kernel.captured = *std::move(captured);
+  return {};
 }
 
 // ---- a run
@@ -383,6 +387,8 @@ void Enqueuer::call_kernel(std::uint32_t position, const Call& call) {
 void Enqueuer::launch(std::uint32_t position) {
   const Command& command = batch_.list.commands[position];
   const cudaStream_t stream = batch_.lanes[command.lane].stream;
+  if (const cudaGraphExec_t graph = kernels_[position].captured.graph.get(); graph != nullptr)
+    return batch_.note(cudaGraphLaunch(graph, stream), "cudaGraphLaunch", command);
   call_kernel(position, [&](const BoundKernel& kernel) { (*kernel.on_gpu)(kernel.launch, stream); });
   if (const cudaError_t status = cudaGetLastError(); status != cudaSuccess)
     kernel_failed(command, cudaGetErrorString(status));

@@ -1,10 +1,12 @@
 #pragma once
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <memory>
 #include <vector>
 
 #include "runtime/cuda/bound_batch.hpp"
+#include "runtime/cuda/captured_kernel.hpp"
 #include "runtime/cuda/copies.hpp"
 #include "runtime/cuda/served_copies.hpp"
 
@@ -44,6 +46,12 @@ class Enqueuer {
   /// Runs of commands that this run of the batch has enqueued, in their order; the next one may be on its way. For any
   /// thread.
   [[nodiscard]] std::uint32_t enqueued() const { return enqueued_.load(std::memory_order_acquire); }
+  /// Whether a run calls code of a kernel while it is enqueued.
+  [[nodiscard]] bool calls_kernels() const {
+    return std::ranges::any_of(kernels_, [](const BoundKernel& kernel) {
+      return kernel.on_gpu != nullptr && kernel.captured.graph == nullptr && !kernel.forms->is_builtin();
+    });
+  }
   /// Whether all commands of the run are in their queues.
   [[nodiscard]] bool has_enqueued_all() const { return enqueued() == batch_.list.runs.size(); }
   /// From now on no host work begins. What a lost GPU, or another one, still has in its queues knows an enqueuer by its
@@ -56,6 +64,7 @@ class Enqueuer {
     const KernelForms* forms = nullptr;
     const DeviceKernel* on_gpu = nullptr;  ///< none: host work
     KernelLaunch launch;
+    CapturedKernel captured;
   };
   /// Argument of the host function that runs host work.
   struct HostWork {

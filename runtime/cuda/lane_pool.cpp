@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <future>
 #include <iterator>
 
 #include <fmt/format.h>
@@ -106,7 +107,7 @@ Expected<std::vector<Stream>> keep_free_ones(std::vector<Stream> lanes, const Tr
 
 }  // namespace
 
-Expected<LanePool> LanePool::make(int device, const Driver& driver, GateKind gate) {
+Expected<LanePool> LanePool::make(int device, const Driver& driver, std::optional<GateKind> gate) {
   const DeviceGuard guard(device);
   std::vector<Stream> lanes;
   while (lanes.size() < kStreams) {
@@ -114,7 +115,8 @@ Expected<LanePool> LanePool::make(int device, const Driver& driver, GateKind gat
     if (!lane) return tl::unexpected(std::move(lane.error()));
     lanes.push_back(*std::move(lane));
   }
-  return Trial::make(device, driver, gate, lanes.front().get())
+  if (!gate) return LanePool(std::move(lanes));
+  return Trial::make(device, driver, *gate, lanes.front().get())
       .and_then([&](const Trial& trial) { return keep_free_ones(std::move(lanes), trial); })
       .and_then([&](std::vector<Stream>&& kept) -> Expected<LanePool> {
         if (kept.size() < 2)
@@ -127,6 +129,24 @@ Expected<LanePool> LanePool::make(int device, const Driver& driver, GateKind gat
                                                : fmt::format("tutti gpu {} lane {}", device, i - 1));
         return LanePool(std::move(kept));
       });
+}
+
+Expected<bool> launches_return(int device) {
+  constexpr auto kPatience = std::chrono::seconds{1};
+  auto board = make_signal_board(1);
+  if (!board) return tl::unexpected(std::move(board.error()));
+  const HostSignal<Count> gate = board->take<Count>();
+  auto stream = make_stream(device);
+  if (!stream) return tl::unexpected(std::move(stream.error()));
+  auto launched = std::async(std::launch::async, [&] {
+    const DeviceGuard guard(device);
+    return hold_by_kernel(stream->get(), gate, 1);
+  });
+  const bool returns = launched.wait_for(kPatience) == std::future_status::ready;
+  gate.set(1);
+  return launched.get()
+      .and_then([&] { return check(cudaStreamSynchronize(stream->get()), "cudaStreamSynchronize"); })
+      .map([&] { return returns; });
 }
 
 /// The first one is that of service. Two of seven of the others are shared: 8 of 28.

@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "runtime/core/backend_options.hpp"
@@ -19,7 +20,8 @@ class LanePool {
   static constexpr std::size_t kMostLanes = 28;
 
   /// Makes the lanes; slow, since every lane is warmed up and tried.
-  [[nodiscard]] static Expected<LanePool> make(int device, const Driver& driver, GateKind gate);
+  /// @param gate  what holds them; absent: launches wait, so none is tried
+  [[nodiscard]] static Expected<LanePool> make(int device, const Driver& driver, std::optional<GateKind> gate);
 
   /// Lanes in all.
   [[nodiscard]] std::size_t size() const { return lanes_.size(); }
@@ -42,5 +44,9 @@ class LanePool {
   std::size_t shared_;              // the first so many
   std::vector<cudaStream_t> free_;  // of the others; room for all
 };
+
+/// Whether the launch of a kernel returns before the kernel has ended. With CUDA_LAUNCH_BLOCKING, which sanitizers and
+/// debuggers set too, it does not; then no gate can be closed.
+[[nodiscard]] Expected<bool> launches_return(int device);
 
 }  // namespace tutti::internal::cuda

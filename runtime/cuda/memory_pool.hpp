@@ -98,6 +98,9 @@ class MemoryPool {
   /// A run is finished. For the conductor: never waits.
   void end_run() { runs_.fetch_sub(1); }
 
+  /// Whether a run is armed or under way.
+  [[nodiscard]] bool has_runs() const { return runs_.load() > 0; }
+
   /// A GPU is broken or hangs: it may still write into what it used, and freeing would wait for it. From now on nothing
   /// is freed, and what is returned is not given out again.
   void keep_all() { keeps_all_ = true; }

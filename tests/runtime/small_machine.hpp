@@ -88,6 +88,12 @@ inline CommandStream kernel_stream(std::string name, VertexId on, std::string ke
   return {std::move(name), {}, Kernel{on, Duration{ns}, Duration{ns}, std::move(kernel)}, {}};
 }
 
+/// The form of its kernel for GPUs is called in each run.
+inline CommandStream uncaptured(CommandStream stream) {
+  stream.kernel->capture = Capture::Never;
+  return stream;
+}
+
 inline StreamBinding bound(const BufferView& source, const BufferView& destination) {
   return {source, destination, {}, {}, {}};
 }

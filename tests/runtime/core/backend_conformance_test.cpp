@@ -105,7 +105,7 @@ class EveryBackend : public testing::TestWithParam<BackendRow> {
 
   /// A batch of one kernel, which appends a letter to `marks`.
   PreparedBatch marking(char mark) {
-    return station.prepare({kernel_stream("s", station.at("gpu0"), "mark")},
+    return station.prepare({test::uncaptured(kernel_stream("s", station.at("gpu0"), "mark"))},
                            {{{}, {}, {}, {}, {static_cast<std::byte>(mark)}}});
   }
 
@@ -287,7 +287,7 @@ TEST_P(EveryBackend, NewMemoryIsZero) {
 TEST_P(EveryBackend, ZeroBytesAreATransferToo) {
   const Buffer output = station.allocate(station.at("gpu0"), 8);
   auto behind = copy_stream("behind", station.at("mem0"), station.at("gpu0"), 0);
-  behind.kernel = Kernel{station.at("gpu0"), Duration{10}, Duration{10}, "mark"};
+  behind.kernel = Kernel{station.at("gpu0"), Duration{10}, Duration{10}, "mark", Capture::Never};
   auto batch = station.prepare({copy_stream("direct", station.at("gpu1"), station.at("mem0"), 0), behind,
                                 copy_stream("staged", station.at("gpu1"), station.at("gpu2"), 0)},
                                {{}, {{}, {}, {}, {}, {std::byte{'z'}}}, {}});

@@ -126,23 +126,35 @@ TEST(Runs, ComeTogetherWhereOtherLanesArePlannedBetween) {
   EXPECT_EQ(it.list.runs, (std::vector<tutti::internal::Run>{{0, 2}, {2, 4}}));
 }
 
+/// Runs that fit where each kernel is so many operations.
+std::size_t fitting(const CommandList& list, std::size_t room, Bytes chunk, std::size_t of_kernel = 1) {
+  return runs_that_fit(list, room, chunk, std::vector<std::size_t>(list.commands.size(), of_kernel));
+}
+
 // 1000 copies: 440 + 440 + 120. Gate, start and two calls are 882 operations; the third brings a mark of two.
 TEST(Runs, AreNoLongerThanAQueueTakes) {
   const Marked it(ups(1000));
   EXPECT_EQ(it.list.runs, (std::vector<tutti::internal::Run>{{0, 440}, {440, 880}, {880, 1000}}));
-  EXPECT_EQ(runs_that_fit(it.list, 1004, {}), 3U);
-  EXPECT_EQ(runs_that_fit(it.list, 1003, {}), 2U);
-  EXPECT_EQ(runs_that_fit(it.list, 882, {}), 2U);
-  EXPECT_EQ(runs_that_fit(it.list, 881, {}), 1U);
-  EXPECT_EQ(runs_that_fit(it.list, 441, {}), 0U);
+  EXPECT_EQ(fitting(it.list, 1004, {}), 3U);
+  EXPECT_EQ(fitting(it.list, 1003, {}), 2U);
+  EXPECT_EQ(fitting(it.list, 882, {}), 2U);
+  EXPECT_EQ(fitting(it.list, 881, {}), 1U);
+  EXPECT_EQ(fitting(it.list, 441, {}), 0U);
 }
 
 // In chunks of 1000 bytes: three operations for each of two, gate, start, and a mark of two for either leg.
 TEST(Runs, OfStagedCopiesNeedRoomForEveryChunk) {
   const Marked it("- {name: s, from: gpu0, to: gpu2, size: 2 kB}\n");
-  EXPECT_EQ(runs_that_fit(it.list, 12, Bytes{1000}), 1U);
-  EXPECT_EQ(runs_that_fit(it.list, 11, Bytes{1000}), 0U);
-  EXPECT_EQ(runs_that_fit(it.list, 9, {}), 1U);
+  EXPECT_EQ(fitting(it.list, 12, Bytes{1000}), 1U);
+  EXPECT_EQ(fitting(it.list, 11, Bytes{1000}), 0U);
+  EXPECT_EQ(fitting(it.list, 9, {}), 1U);
+}
+
+// Gate, start, 100 operations, and a mark of two.
+TEST(Runs, OfKernelsNeedRoomForAllOfTheirOperations) {
+  const Marked it("- {name: k, kernel: {on: gpu0, time: 1 ms}}\n");
+  EXPECT_EQ(fitting(it.list, 104, {}, 100), 1U);
+  EXPECT_EQ(fitting(it.list, 103, {}, 100), 0U);
 }
 
 // 1 + 2 + 1 parts of 8000 ns from 100 on; then two kernels of no planned time, which share 1000 ns.

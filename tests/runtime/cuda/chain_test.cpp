@@ -23,6 +23,7 @@ using test::copy_stream;
 using test::kernel_stream;
 using test::pattern;
 using test::Station;
+using test::uncaptured;
 
 class Chains : public testing::TestWithParam<WaitKind> {
  protected:
@@ -126,7 +127,7 @@ TEST_P(Chains, AStartAheadIsKept) {
   Duration started{};
   const HostKernel mark = [&](const KernelLaunch&) { started = station.clock->now(); };
   ASSERT_TRUE(station.kernels.add("started", mark, test::device_mark(mark)).has_value());
-  auto batch = station.prepare({kernel_stream("s", station.at("gpu0"), "started", 1'000)}, {{}});
+  auto batch = station.prepare({uncaptured(kernel_stream("s", station.at("gpu0"), "started", 1'000))}, {{}});
   for (int round = 0; round < test::rounds(60); ++round) {
     if (round % 3 != 0) station.executor.arm(batch);
     const Duration at = station.clock->now() + (round % 5 == 0 ? milliseconds(12) : milliseconds(1));
@@ -151,8 +152,8 @@ TEST_P(Chains, NothingStartsBeforeTheEndOfTheBatchBefore) {
   };
   ASSERT_TRUE(station.kernels.add("started", mark, test::device_mark(mark)).has_value());
   auto spins = station.prepare({kernel_stream("spins", station.at("gpu0"), "spin", 8'000'000)}, {{}});
-  auto starts = station.prepare({kernel_stream("a", station.at("gpu0"), "started", 1'000),
-                                 kernel_stream("b", station.at("gpu1"), "started", 1'000)},
+  auto starts = station.prepare({uncaptured(kernel_stream("a", station.at("gpu0"), "started", 1'000)),
+                                 uncaptured(kernel_stream("b", station.at("gpu1"), "started", 1'000))},
                                 {{}, {}});
   for (int round = 0; round < test::rounds(30); ++round) {
     started = Duration::max().count();

@@ -1,5 +1,8 @@
+#include <algorithm>
 #include <list>
+#include <memory>
 #include <mutex>
+#include <vector>
 
 #include "tests/runtime/cuda/device_kernels.hpp"
 
@@ -23,6 +26,12 @@ __global__ void fault(volatile int* nowhere) { *nowhere = 1; }
 __global__ void hang(volatile int* word) {
   while (*word == 0) {
   }
+}
+
+__global__ void add_one(int* word) { atomicAdd(word, 1); }
+
+void add_one(std::span<std::byte> output, cudaStream_t stream) {
+  add_one<<<1, 1, 0, stream>>>(reinterpret_cast<int*>(output.data()));
 }
 
 struct Call {
@@ -71,6 +80,60 @@ DeviceKernel device_fault() {
 DeviceKernel device_hang() {
   return [](const KernelLaunch& launch, DeviceStream stream) {
     hang<<<1, 1, 0, stream>>>(reinterpret_cast<volatile int*>(const_cast<std::byte*>(launch.input.data())));
+  };
+}
+
+std::span<std::byte> pinned(std::size_t size) {
+  void* memory = nullptr;
+  cudaHostAlloc(&memory, size, cudaHostAllocDefault);
+  return {static_cast<std::byte*>(memory), size};
+}
+
+DeviceKernel device_fetches(std::span<std::byte> to) {
+  return [to](const KernelLaunch& launch, DeviceStream stream) {
+    cudaMemcpyAsync(to.data(), launch.input.data(), std::min(to.size(), launch.input.size()), cudaMemcpyDeviceToHost,
+                    stream);
+  };
+}
+
+DeviceKernel device_forks(int branches, bool copies) {
+  struct Branch {
+    cudaStream_t stream = nullptr;
+    cudaEvent_t end = nullptr;
+  };
+  const auto forked = std::make_shared<cudaEvent_t>();
+  const auto made = std::make_shared<std::vector<Branch>>();
+  const std::span<std::byte> word = pinned(sizeof(int));
+  return [=](const KernelLaunch& launch, DeviceStream stream) {
+    if (made->empty()) {
+      cudaEventCreateWithFlags(forked.get(), cudaEventDisableTiming);
+      for (int i = 0; i < branches; ++i) {
+        Branch& branch = made->emplace_back();
+        cudaStreamCreateWithFlags(&branch.stream, cudaStreamNonBlocking);
+        cudaEventCreateWithFlags(&branch.end, cudaEventDisableTiming);
+      }
+    }
+    cudaEventRecord(*forked, stream);
+    for (const Branch& branch : *made) {
+      cudaStreamWaitEvent(branch.stream, *forked, 0);
+      add_one(launch.output, branch.stream);
+      if (copies) {
+        cudaMemcpyAsync(word.data(), launch.output.data() + sizeof(int), word.size(), cudaMemcpyDeviceToHost,
+                        branch.stream);
+        cudaMemsetAsync(launch.output.data() + 2 * sizeof(int), 1, sizeof(int), branch.stream);
+        cudaMemcpyAsync(launch.output.data() + sizeof(int), word.data(), word.size(), cudaMemcpyHostToDevice,
+                        branch.stream);
+      }
+      cudaEventRecord(branch.end, branch.stream);
+      cudaStreamWaitEvent(stream, branch.end, 0);
+    }
+    add_one(launch.output, stream);
+  };
+}
+
+DeviceKernel device_counts(int kernels) {
+  return [kernels](const KernelLaunch& launch, DeviceStream stream) {
+    for (int i = 0; i < kernels; ++i) add_one(launch.output, stream);
   };
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 #include <atomic>
 #include <cstddef>
+#include <span>
 
 #include "runtime/core/kernel_registry.hpp"
 
@@ -16,6 +17,16 @@ DeviceKernel device_slow();
 DeviceKernel device_fault();
 /// Never returns.
 DeviceKernel device_hang();
+
+/// Adds 1 to the first word of the output, in so many kernels.
+DeviceKernel device_counts(int kernels);
+/// Copies as much of the input as there is room for.
+DeviceKernel device_fetches(std::span<std::byte> to);
+/// In each of so many streams, one behind the other: sets a word of the output, and with `copies` reads and writes it
+/// back.
+DeviceKernel device_forks(int branches, bool copies);
+/// Memory that the driver knows as pinned; kept to the end of the program.
+std::span<std::byte> pinned(std::size_t size);
 
 // Callables that do more than enqueue.
 DeviceKernel device_allocates();

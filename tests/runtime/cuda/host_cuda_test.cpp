@@ -32,6 +32,7 @@ using test::copy_stream;
 using test::kernel_stream;
 using test::pattern;
 using test::Station;
+using test::uncaptured;
 
 constexpr auto kPolling = test::make_cuda<GateKind::PollingKernel>;
 
@@ -489,7 +490,7 @@ TEST_F(HostCuda, AnEndThatASleeperMayHaveSeenLateCountsAsHeldUp) {
   auto& clock = dynamic_cast<AdvancedClock&>(*station.clock);
   const HostKernel jump = [&](const KernelLaunch&) { clock.advance(std::chrono::seconds(10)); };
   ASSERT_TRUE(station.kernels.add("jump", jump, test::device_mark(jump)).has_value());
-  auto batch = station.prepare({kernel_stream("s", station.at("gpu0"), "jump", 100'000'000'000)}, {{}});
+  auto batch = station.prepare({uncaptured(kernel_stream("s", station.at("gpu0"), "jump", 100'000'000'000))}, {{}});
   const auto result = station.executor.run(batch);
   ASSERT_TRUE(result.has_value()) << result.error().text();
   EXPECT_GE(result->held_up, std::chrono::seconds(9));
@@ -504,7 +505,7 @@ TEST_F(HostCuda, AGateThatOpensLateIsMeasured) {
   ASSERT_TRUE(station.kernels.add("jump", jump, test::device_mark(jump)).has_value());
   ASSERT_TRUE(station.kernels.add(
       "quick", [](const KernelLaunch&) {}, [](const KernelLaunch&, DeviceStream) {}));
-  auto batch = station.prepare({kernel_stream("a", station.at("gpu0"), "jump", 200'000'000'000),
+  auto batch = station.prepare({uncaptured(kernel_stream("a", station.at("gpu0"), "jump", 200'000'000'000)),
                                 kernel_stream("b", station.at("gpu1"), "quick", 150'000'000'000)},
                                {{}, {}});
   const auto result = station.executor.run(batch);

@@ -75,21 +75,32 @@ cudaError_t find_stream(cudaStream_t handle, CUstream_st*& found) {
   return cudaSuccess;
 }
 
-cudaError_t enqueue(CUstream_st& stream, Operation operation) {
+cudaError_t enqueue(CUstream_st& stream, CUgraphNode_st node) {
   if (const cudaError_t fault = stream.gpu->fault(); fault != cudaSuccess) return fault;
   if (Capture* const capture = stream.capture) {
     if (capture->invalid) return cudaErrorStreamCaptureInvalidated;
-    ++capture->operations;
+    node.before = stream.last;
+    stream.last = {&capture->nodes.emplace_back(std::move(node))};
     return cudaSuccess;
   }
-  stream.gpu->enqueue(stream, std::move(operation));
+  stream.gpu->enqueue(stream, std::move(node.operation));
   return cudaSuccess;
+}
+
+cudaError_t enqueue(CUstream_st& stream, Operation operation) {
+  return enqueue(stream, CUgraphNode_st{cudaGraphNodeTypeKernel, std::move(operation)});
 }
 
 cudaError_t enqueue(cudaStream_t handle, Operation operation) {
   CUstream_st* stream = nullptr;
   const cudaError_t status = find_stream(handle, stream);
   return status != cudaSuccess ? status : enqueue(*stream, std::move(operation));
+}
+
+Operation hanging(Gpu& gpu) {
+  return [&gpu, before = gpu.releases.load()](Instant, Instant now) {
+    return gpu.releases == before ? std::nullopt : std::optional(now);
+  };
 }
 
 cudaError_t wait_for(CUstream_st& stream, std::uint64_t operations) {

@@ -50,9 +50,13 @@ cudaError_t call(const char* function, Scope scope, const Body& body) {
 /// synchronizes with it.
 [[nodiscard]] cudaError_t find_stream(cudaStream_t handle, CUstream_st*& found);
 
-/// Enqueues an operation, or records it where the stream is captured.
+/// Enqueues an operation, or records it as a node where the stream is captured.
+cudaError_t enqueue(CUstream_st& stream, CUgraphNode_st node);
 cudaError_t enqueue(CUstream_st& stream, Operation operation);
 cudaError_t enqueue(cudaStream_t stream, Operation operation);
+
+/// A kernel that ends when its GPU is told to release what hangs.
+[[nodiscard]] Operation hanging(Gpu& gpu);
 
 /// What calls of the runtime do that the driver has, too.
 cudaError_t enqueue_copy(cudaStream_t stream, void* to, const void* from, std::size_t size);

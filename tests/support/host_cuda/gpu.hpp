@@ -12,15 +12,34 @@
 
 #include "tests/support/host_cuda/host_cuda.hpp"
 
+struct CUgraphNode_st;
+
 namespace tutti::internal::host_cuda {
 
 class Gpu;
 struct HardwareQueue;
 
-/// What a stream records while it is captured.
+struct Capture;
+
+}  // namespace tutti::internal::host_cuda
+
+/// A node of a graph. Its address is its handle.
+struct CUgraphNode_st {
+  cudaGraphNodeType type = cudaGraphNodeTypeEmpty;
+  tutti::internal::host_cuda::Operation operation{};
+  void* to = nullptr;  ///< of a copy
+  const void* from = nullptr;
+  bool computes = false;  ///< a kernel that may hang
+  std::vector<CUgraphNode_st*> before{};
+};
+
+namespace tutti::internal::host_cuda {
+
+/// What streams record while they are captured: the one that began, and those that joined it by its events.
 struct Capture {
   CUstream_st* stream = nullptr;
-  std::size_t operations = 0;
+  std::deque<CUgraphNode_st> nodes{};
+  std::vector<CUstream_st*> joined{};
   bool invalid = false;
 };
 
@@ -35,6 +54,7 @@ struct CUstream_st : std::enable_shared_from_this<CUstream_st> {
   std::atomic<std::uint64_t> enqueued{0}, ended{0};
   tutti::internal::host_cuda::Instant end = 0;  ///< of its last operation; the GPU's thread alone uses it
   std::atomic<tutti::internal::host_cuda::Capture*> capture{nullptr};
+  std::vector<CUgraphNode_st*> last{};  ///< nodes that the next one of a capture comes behind
 };
 
 /// An event. Operations that use it share it.
@@ -45,13 +65,16 @@ struct CUevent_st {
   std::atomic<std::uint64_t> recorded{0};  ///< calls that record it
   std::atomic<std::uint64_t> reached{0};   ///< the last of these that its stream has come to
   std::atomic<tutti::internal::host_cuda::Instant> at{0};
+  tutti::internal::host_cuda::Capture* capture = nullptr;  ///< in which it was recorded last
+  std::vector<CUgraphNode_st*> behind{};                   ///< nodes of that capture that it comes behind
 };
 
+/// Nodes in the order of the calls.
 struct CUgraph_st {
-  std::size_t operations = 0;
+  std::deque<CUgraphNode_st> nodes;
 };
 struct CUgraphExec_st {
-  std::size_t operations = 0;
+  std::vector<CUgraphNode_st> nodes;
 };
 
 namespace tutti::internal::host_cuda {

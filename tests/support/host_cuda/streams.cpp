@@ -1,6 +1,8 @@
 // Calls about streams, events, copies and graphs.
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <string_view>
 
 #include "tests/support/host_cuda/calls.hpp"
 #include "tests/support/host_cuda/memory.hpp"
@@ -60,7 +62,9 @@ cudaError_t enqueue_copies(cudaStream_t handle, std::vector<Copy> copies, cudaMe
   }
   std::unique_lock lock(copies_within_the_host(), std::defer_lock);
   if (within_the_host) lock.lock();
-  const cudaError_t status = enqueue(*stream, copying(*stream->gpu, std::move(copies)));
+  const Copy first = copies.empty() ? Copy{} : copies.front();
+  const cudaError_t status = enqueue(
+      *stream, CUgraphNode_st{cudaGraphNodeTypeMemcpy, copying(*stream->gpu, std::move(copies)), first.to, first.from});
   return status == cudaSuccess && (waits || within_the_host) ? wait_for(*stream, stream->enqueued) : status;
 }
 
@@ -83,6 +87,8 @@ cudaError_t record(CUevent_st& event, cudaStream_t handle) {
   CUstream_st* stream = nullptr;
   if (const cudaError_t status = find_stream(handle, stream); status != cudaSuccess) return status;
   if (event.gpu != stream->gpu) return cudaErrorInvalidResourceHandle;
+  event.capture = stream->capture;
+  if (event.capture != nullptr) return event.behind = stream->last, cudaSuccess;
   const std::uint64_t number = event.recorded.fetch_add(1) + 1;
   return enqueue(*stream, [event = event.self, number](Instant begin, Instant) {
     event->at = begin;
@@ -91,10 +97,18 @@ cudaError_t record(CUevent_st& event, cudaStream_t handle) {
   });
 }
 
+/// A stream that waits for an event of a capture is captured too, and goes on behind it.
+cudaError_t join(CUstream_st& stream, const CUevent_st& event) {
+  if (stream.capture.exchange(event.capture) == nullptr) event.capture->joined.push_back(&stream);
+  stream.last.insert(stream.last.end(), event.behind.begin(), event.behind.end());
+  return cudaSuccess;
+}
+
 /// The stream waits for what the event has recorded by now.
 cudaError_t wait_for(cudaStream_t handle, CUevent_st& event) {
   CUstream_st* stream = nullptr;
   if (const cudaError_t status = find_stream(handle, stream); status != cudaSuccess) return status;
+  if (event.capture != nullptr) return join(*stream, event);
   const bool one_timer = event.gpu == stream->gpu;
   const std::uint64_t number = event.recorded;
   return enqueue(*stream, [=, event = event.self](Instant begin, Instant now) -> std::optional<Instant> {
@@ -120,6 +134,7 @@ cudaError_t elapsed(float& ms, const CUevent_st& from, const CUevent_st& to) {
 cudaError_t begin_capture(CUstream_st& stream) {
   if (stream.capture != nullptr || this_thread().capture != nullptr) return cudaErrorIllegalState;
   stream.capture = this_thread().capture = new Capture{&stream};
+  stream.last.clear();
   if (stream.blocking) ++stream.gpu->blocking_captures;
   return cudaSuccess;
 }
@@ -130,9 +145,20 @@ cudaError_t end_capture(CUstream_st& stream, cudaGraph_t& graph) {
   if (!capture) return cudaErrorIllegalState;
   this_thread().capture = nullptr;
   if (stream.blocking) --stream.gpu->blocking_captures;
+  for (CUstream_st* const joined : capture->joined) {
+    joined->capture = nullptr;
+    joined->last.clear();
+  }
   if (capture->invalid) return cudaErrorStreamCaptureInvalidated;
-  graph = new CUgraph_st{capture->operations};
+  graph = new CUgraph_st{std::move(capture->nodes)};
   return cudaSuccess;
+}
+
+/// With CUDA_LAUNCH_BLOCKING the call returns when the kernel has ended.
+cudaError_t blocking_launch(CUstream_st& stream, cudaError_t launched) {
+  const char* const blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
+  const bool waits = blocking != nullptr && std::string_view(blocking) != "0" && stream.capture == nullptr;
+  return launched == cudaSuccess && waits ? host_cuda::wait_for(stream, stream.enqueued) : launched;
 }
 
 /// Launches a kernel into a stream of the current GPU.
@@ -148,11 +174,9 @@ void launch_into(cudaStream_t handle, Operation kernel, std::initializer_list<co
           gpu.break_with(cudaErrorIllegalAddress);
           return std::nullopt;
         };
-    if (computes && stream->capture == nullptr && gpu.hangs_next.exchange(false))
-      kernel = [&gpu, before = gpu.releases.load()](Instant, Instant now) {
-        return gpu.releases == before ? std::nullopt : std::optional(now);
-      };
-    return enqueue(*stream, std::move(kernel));
+    if (computes && stream->capture == nullptr && gpu.hangs_next.exchange(false)) kernel = hanging(gpu);
+    return blocking_launch(*stream, enqueue(*stream, CUgraphNode_st{cudaGraphNodeTypeKernel, std::move(kernel), nullptr,
+                                                                    nullptr, computes}));
   }));
 }
 
@@ -291,10 +315,13 @@ cudaError_t cudaMemcpyBatchAsync(void** to, void** from, size_t* sizes, size_t c
 cudaError_t cudaMemsetAsync(void* memory, int value, size_t size, cudaStream_t stream) {
   return call("cudaMemsetAsync", Scope::Program, [&] {
     if (!holds(memory, size)) return cudaErrorInvalidValue;
-    return enqueue(stream, [=](Instant, Instant now) {
+    CUstream_st* found = nullptr;
+    if (const cudaError_t status = find_stream(stream, found); status != cudaSuccess) return status;
+    const auto set = [=](Instant, Instant now) {
       std::memset(memory, value, size);
       return std::optional(now);
-    });
+    };
+    return enqueue(*found, CUgraphNode_st{cudaGraphNodeTypeMemset, set});
   });
 }
 
@@ -303,7 +330,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
     CUstream_st* found = nullptr;
     if (const cudaError_t status = find_stream(stream, found); status != cudaSuccess) return status;
     const std::lock_guard lock(copies_within_the_host());
-    return enqueue(*found, calling(*found->gpu, function, argument));
+    return enqueue(*found, CUgraphNode_st{cudaGraphNodeTypeHost, calling(*found->gpu, function, argument)});
   });
 }
 
@@ -313,22 +340,5 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   return call("cudaStreamEndCapture", Scope::Program, [&] { return end_capture(*stream, *graph); });
-}
-
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
-  return call("cudaGraphInstantiate", Scope::Unsafe, [&] {
-    *executable = new CUgraphExec_st{graph->operations};
-    return cudaSuccess;
-  });
-}
-
-cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-  delete graph;
-  return cudaSuccess;
-}
-
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
-  delete executable;
-  return cudaSuccess;
 }
 }
