@@ -149,8 +149,7 @@ OverlapAction OperationScheduler::step(Duration now) {
     return action;
   }
   pass_guards(now);
-  for (std::size_t resource = 0; resource < resources_.size(); ++resource)
-    if (!resources_[resource].runs && !resources_[resource].waiting.empty()) return begin(resource, now);
+  if (const auto resource = longest_free()) return begin(*resource, now);
   for (Resource& resource : resources_) resource.was_idle = resource.was_idle || !resource.runs;
   action.until = std::min(guards_.earliest(), draining_ ? kNever : releases_.next_instant());
   return action;
@@ -171,6 +170,16 @@ void OperationScheduler::pass_guards(Duration now) {
     guards_.set(instance, kNever);
     wait(resources_[operations_.operations[waiting.operation].resource], waiting);
   }
+}
+
+/// Short regions of one resource would keep others from their begin for ever if it came first each time.
+std::optional<std::size_t> OperationScheduler::longest_free() const {
+  std::optional<std::size_t> first;
+  for (std::size_t r = 0; r < resources_.size(); ++r) {
+    if (resources_[r].runs || resources_[r].waiting.empty()) continue;
+    if (!first || resources_[r].free_since < resources_[*first].free_since) first = r;
+  }
+  return first;
 }
 
 OverlapAction OperationScheduler::begin(std::size_t resource, Duration now) {

@@ -55,7 +55,8 @@ struct OverlappedJob {
 /// what is next, the same news give the same actions, and nothing is allocated.
 ///
 /// An operation waits for its guard where it is held, for the operation before it and for its resource, and for nothing
-/// else: no resource is idle while an operation wants it that waits for neither. Operations of one task on one resource
+/// else: no resource is idle while an operation wants it that waits for neither. Of several that could begin, the one
+/// whose resource has been free longest does. Operations of one task on one resource
 /// go in the order of its jobs, but those of a job past its deadline after all that can still be met.
 /// @source [SL96] release guards
 class OperationScheduler {
@@ -134,6 +135,8 @@ class OperationScheduler {
   void pass_guards(Duration now);
   static void wait(Resource& resource, const Waiting& waiting);
   [[nodiscard]] static Waiting take_next(Resource& resource, Duration now);
+  /// Of the resources that are free and wanted, the one that has been free longest.
+  [[nodiscard]] std::optional<std::size_t> longest_free() const;
   OverlapAction begin(std::size_t resource, Duration now);
   /// Ends the region of a resource. @return whose it was
   std::size_t leave(Resource& resource, Duration now);

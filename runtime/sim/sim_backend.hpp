@@ -23,7 +23,8 @@ class SimMemory;
 /// than `kHostLag` after its plan reports that.
 ///
 /// Batches that overlap (`BoundPlan::overlaps`) are one copy or kernel each: copies that are under way at a time share
-/// the machine's guaranteed bandwidths as they start and stop.
+/// the machine's guaranteed bandwidths as they start and stop. To submit one takes the machine's `dispatch` of the
+/// caller's time, so that a thread that leads several does one thing at a time.
 class SimBackend final : public DeviceBackend {
  public:
   /// How far a batch may end behind its plan before the host counts as too slow.

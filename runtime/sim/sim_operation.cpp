@@ -79,6 +79,7 @@ bool SimOperation::follow(const Timeline& times) {
 void SimOperation::submit(Duration earliest) {
   TUTTI_EXPECTS(finished(), "a batch is submitted again only after it is finished");
   const Duration start = earliest + backend_->machine_.setup().dispatch.nominal;
+  backend_->clock_->wait_until(start);  // the caller is the dispatcher's thread, and does nothing else meanwhile
   result_ = {start, start, std::nullopt};
   next_ = 0;
   begin_phase(as_ns(start));

@@ -75,8 +75,8 @@ struct OperationSet {
   std::vector<std::vector<StepOperations>> jobs;  ///< [tasks][stages]
 };
 
-/// The most that a region waits for the dispatcher, which is one thread: around it, and around one region of every
-/// other resource that ends or begins at the same time.
+/// The most that the dispatcher's thread adds to a region: its own visits, and those to every other resource before its
+/// begin and before its end is seen (`sched/README.md`).
 /// @param resources  of the set
 [[nodiscard]] Duration dispatching_of(const Topology& machine, std::size_t resources);
 

@@ -107,6 +107,19 @@ TEST(OperationScheduler, ServesEachResourceByItself) {
   EXPECT_EQ(decisions.begun(1000), Names{"1.0.0"});
 }
 
+// A copy to gpu0 ends as two more wait for gpu0 and gpu1: gpu1's engine has been free longer, and its copy begins
+// first.
+TEST(OperationScheduler, BeginsAtTheResourceThatHasBeenFreeLongest) {
+  TaskSet set = tasks_of(two_sides(), {"from: mem0, to: gpu0, size: 2 kB", "from: mem0, to: gpu0, size: 1 kB",
+                                       "from: mem0, to: gpu1, size: 2 kB"});
+  set.tasks[2].offset = Duration{500};
+  Decisions decisions(set);
+  EXPECT_EQ(decisions.begun(0), Names{"0.0.0"});
+  decisions.end(0, 1000);
+  EXPECT_EQ(decisions.step(1000).kind, Kind::Finish);
+  EXPECT_EQ(decisions.begun(1000), (Names{"2.0.0", "1.0.0"}));
+}
+
 // While the engine is busy two copies come: the one with the longer local deadline is due first, since it came first.
 // EDF takes that, fixed priorities the shorter local deadline.
 TEST(OperationScheduler, ServesByInstantsUnderEdfAndByLocalDeadlinesElse) {

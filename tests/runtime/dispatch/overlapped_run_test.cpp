@@ -107,6 +107,22 @@ TEST_F(OverlappedRunTest, LetsCopiesShareWhatIsBetweenThem) {
   EXPECT_EQ((responses[{TaskId{0}, 1}]), Duration{2000});  // alone
 }
 
+// Two engines, 1 us for each begin. The copy to gpu1 of 2 kB goes in two chunks. The copy to gpu0 of 500 bytes waits
+// for the begin of the first chunk until 1000, begins until 2000 and ends at 2500, while the second chunk begins until
+// 3000. Its own begin and that of one region of the other engine are 2 of the 3 that it meets: it would be bound to
+// 2500.
+TEST_F(OverlappedRunTest, WaitsForTheDispatcherAtBothEndsOfARegion) {
+  const Topology machine = two_sides("  setup: {dispatch: 1 us}\n");
+  TaskSet set =
+      overlapping(tasks_of(machine, {"from: mem0, to: gpu1, size: 2 kB", "from: mem0, to: gpu0, size: 500 B"}));
+  set.preemption = Preemption::BetweenBatches;
+  set.cut = Bytes{1000};
+  const RunRecord record = run(set, first_jobs(2));
+  const auto job = std::ranges::find(record.jobs, TaskId{1}, &JobRecord::task);
+  EXPECT_EQ(job->response(), Duration{3000});
+  EXPECT_EQ(bounds[1], Duration{500 + 3 * 1000});
+}
+
 /// The run that a refusal shows, on the simulated machine; nothing: it shows none.
 std::optional<RunRecord> run_of_refusal(const TaskSet& set) {
   const AdmissionController controller(planners().front());

@@ -116,9 +116,9 @@ TEST(Operations, HaveWhatBackgroundLoadLeaves) {
 }
 
 // Every operation has the batch's 100 ns, its gate's 10 ns and its own cost, a copy the longer of a turn and a
-// handover; 10 % and 7 ns of margin; the dispatcher's time for it and for the other resource, and the job's cost
-// behind: copy 1.1 x (100 + 10 + 20 + 5 + 6000) + 7 + 2 x 40 + 3 = 6838.5, kernel 1.1 x (100 + 10 + 30 + 5 + 500) + 7 +
-// 2 x 40 + 3 = 799.5.
+// handover; 10 % and 7 ns of margin; the dispatcher's time for it and twice for the other resource, and the job's cost
+// behind: copy 1.1 x (100 + 10 + 20 + 5 + 6000) + 7 + 3 x 40 + 3 = 6878.5, kernel 1.1 x (100 + 10 + 30 + 5 + 500) + 7 +
+// 3 x 40 + 3 = 839.5.
 TEST(Operations, HaveAllCostsOfABatch) {
   const Topology machine = two_sides(
       "  setup: {batch: 100 ns, transfer: 20 ns, kernel: 30 ns, handover: 5 ns, gate: 10 ns, dispatch: 40 ns, job: 3 "
@@ -126,8 +126,8 @@ TEST(Operations, HaveAllCostsOfABatch) {
       "  margin: {relative: 0.1, absolute: 7 ns}\n");
   const OperationSet operations =
       split(tasks_of(machine, {"from: mem0, to: gpu0, size: 6 kB, kernel: {time: 500 ns}"}));
-  EXPECT_EQ(operations.operations[0].worst(), Duration{6839});
-  EXPECT_EQ(operations.operations[1].worst(), Duration{800});
+  EXPECT_EQ(operations.operations[0].worst(), Duration{6879});
+  EXPECT_EQ(operations.operations[1].worst(), Duration{840});
 }
 
 // 6000 bytes in chunks of 2000: three regions of 2 us; the kernel is not cut.
