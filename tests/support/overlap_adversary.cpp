@@ -2,9 +2,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
 
 #include "model/transfer/transfer_method.hpp"
-#include "tests/support/slow_max_min.hpp"
+#include "sched/tasks/cut.hpp"
+#include "tests/support/slow_copy.hpp"
 
 namespace tutti::internal::test {
 namespace {
@@ -16,16 +21,39 @@ constexpr int kJobs = 8;  // of the task with the shortest period
 struct Phase {
   double amount = 0;
   bool flows = false;
-  SlowFlow flow;
+  double alone = kFar;  // rate that it never exceeds
+  SlowFlow flow = {};
+};
+
+/// One copy, kernel or host step as it will be.
+struct RegionPlay {
+  std::vector<Phase> phases;  // those left
+  OperationPart::Kind kind{};
+  double bound = 0;  // that it is compared with
+  std::optional<Transfer> transfer;
+  bool is_leg = false;
 };
 
 struct Instance {
   std::size_t operation;
   std::size_t job;
   double release, due;
-  std::vector<std::vector<Phase>> regions;  // those left, the phases of each
+  std::vector<RegionPlay> regions;  // those left
 
-  [[nodiscard]] Phase& phase() { return regions.front().front(); }
+  [[nodiscard]] Phase& phase() { return regions.front().phases.front(); }
+};
+
+/// An engine, GPU or core, and what it does.
+struct ResourcePlay {
+  enum class State { Free, Begins, Runs, Over };
+
+  State state = State::Free;
+  double free_since = -kFar, wanted = kFar;  // since when an operation could have begun
+  double begun = 0;
+  bool is_stretched = false;  // by what may come behind its last phase
+  Instance instance;
+
+  [[nodiscard]] bool flows() { return state == State::Runs && instance.phase().flows; }
 };
 
 struct JobState {
@@ -40,14 +68,15 @@ class Play {
   Play(const TaskSet& set, const OperationSet& operations, const LocalDeadlines& deadlines, Random& random)
       : set_(set), operations_(operations), deadlines_(deadlines), random_(random) {
     outcome_.responses.resize(set.tasks.size());
-    running_.resize(operations.resources.size(), kNone);
-    if (set.machine) draw_capacities();
+    resources_.resize(operations.resources.size());
+    if (set.machine) draw_machine();
     draw_arrivals();
   }
 
   OverlapOutcome run() {
     for (;;) {
-      start_what_can();
+      visit();
+      find_rates();
       const double next = next_event();
       if (next == kFar) return outcome_;
       advance(next);
@@ -55,8 +84,12 @@ class Play {
   }
 
  private:
-  void draw_capacities() {
-    capacities_ = slow_capacities(*set_.machine, Basis::Guaranteed);
+  void draw_machine() {
+    setup_ = set_.machine->setup();
+    full_costs_ = !random_.one_in(3);
+    const std::array shares{0.0, 1.0, random_.real(0, 1)};
+    begin_share_ = shares[random_.below(3)];
+    capacities_ = guaranteed_ = slow_capacities(*set_.machine, Basis::Guaranteed);
     if (random_.one_in(3)) return;
     for (std::size_t c = 0; c < capacities_.size(); ++c) {
       capacities_[c] *= random_.one_in(2) ? 1 : random_.real(1, 2);
@@ -116,22 +149,76 @@ class Play {
   }
 
   double share() { return full_sizes_ || random_.one_in(2) ? 1 : random_.real(0, 1); }
+  /// A cost that is at most what the machine says.
+  double drawn(const Cost& cost) {
+    return as_ns(cost.guaranteed) * (full_costs_ || random_.one_in(2) ? 1 : random_.real(0, 1));
+  }
 
-  std::vector<std::vector<Phase>> regions_of(const Operation& operation) {
-    std::vector<std::vector<Phase>> regions;
+  std::vector<RegionPlay> regions_of(const Operation& operation) {
+    std::vector<RegionPlay> regions;
+    const Task& task = set_.tasks[operation.task.index()];
     for (const OperationPart& part : operation.parts)
-      regions.push_back(phases_of(set_.tasks[operation.task.index()].steps[part.step], part));
+      for (std::size_t r = 0; r < part.regions.size(); ++r) {
+        RegionPlay region = region_of(task, part, r);
+        region.kind = part.kind;
+        region.bound = as_ns(part.regions[r]);
+        regions.push_back(std::move(region));
+      }
     return regions;
   }
 
-  std::vector<Phase> phases_of(const JobStep& step, const OperationPart& part) {
-    if (const auto* host = std::get_if<HostStep>(&step)) return {{share() * as_ns(host->time), false, {}}};
+  RegionPlay region_of(const Task& task, const OperationPart& part, std::size_t number) {
+    const JobStep& step = task.steps[part.step];
+    RegionPlay region;
+    if (const auto* host = std::get_if<HostStep>(&step)) {
+      region.phases = {{share() * as_ns(host->time)}};
+      return region;
+    }
     const CommandStream& stream = std::get<Batch>(step).streams()[part.stream];
-    if (part.kind == OperationPart::Kind::Kernel) return {{share() * as_ns(stream.kernel->worst), false, {}}};
-    const Transfer leg = *leg_of(*set_.machine, stream, part.leg).transfer;
-    const RouteView route = find_route(*set_.machine, leg);
-    return {
-        {share() * static_cast<double>(leg.size.count), true, {route.weight, slow_costs(*set_.machine, route.first)}}};
+    region.phases = {{drawn(setup_.batch) + drawn(setup_.gate)}};
+    if (part.kind == OperationPart::Kind::Kernel) {
+      add_kernel(*stream.kernel, region);
+      return region;
+    }
+    const std::vector<Batch> chunks = cut(std::get<Batch>(step), cut_in_force(set_, task));
+    const auto& in_chunk = chunks[number].streams();
+    region.transfer = *std::ranges::find(in_chunk, stream.name, &CommandStream::name)->transfer;
+    if (part.leg != Leg::Whole) go_over_one_leg(part.leg, region);
+    add_copy(region);
+    return region;
+  }
+
+  void go_over_one_leg(Leg leg, RegionPlay& region) const {
+    Transfer& transfer = *region.transfer;
+    const RouteView route = find_route(*set_.machine, transfer);
+    const VertexId via = route.via;
+    const auto& links = leg == Leg::Into ? route.first : route.second;
+    const std::vector<LinkId> over(links.begin(), links.end());
+    (leg == Leg::Into ? transfer.to : transfer.from) = via;
+    transfer.route = over;
+    transfer.via.reset();
+    region.is_leg = true;
+  }
+
+  /// It follows a copy in another queue, or has the GPU beside others.
+  void add_kernel(const Kernel& kernel, RegionPlay& region) {
+    const bool on_gpu = set_.machine->vertex(kernel.on).kind == VertexKind::Gpu;
+    region.phases[0].amount += on_gpu ? drawn(setup_.kernel) + drawn(setup_.handover) : drawn(setup_.host);
+    region.phases.push_back({share() * as_ns(kernel.worst)});
+  }
+
+  /// It is the first of its class in what is submitted.
+  void add_copy(RegionPlay& region) {
+    const Transfer& transfer = *region.transfer;
+    const SlowCopy copy = slow_copy(*set_.machine, Basis::Guaranteed, capacities_, transfer);
+    double& before = region.phases[0].amount;
+    if (is_by_kernel(transfer)) before += drawn(setup_.handover);
+    if (copy.bytes == 0) return;
+    before += drawn(setup_.transfer.of(counted_class(*set_.machine, transfer)).first) + copy.before;
+    // Buffers are no fuller where a link is faster than guaranteed.
+    const double filling = slow_copy(*set_.machine, Basis::Guaranteed, guaranteed_, transfer).filling;
+    if (filling > 0) region.phases.push_back({share() * filling, true, copy.alone, copy.flow});
+    region.phases.push_back({share() * copy.bytes, true, copy.alone, copy.flow});
   }
 
   [[nodiscard]] bool comes_before(const Instance& a, const Instance& b) const {
@@ -143,60 +230,161 @@ class Play {
     return a.job < b.job;
   }
 
-  void start_what_can() {
-    for (std::size_t r = 0; r < running_.size(); ++r) {
-      if (running_[r] != kNone) continue;
-      std::size_t best = waiting_.size();
-      for (std::size_t i = 0; i < waiting_.size(); ++i) {
-        if (operations_.operations[waiting_[i].operation].resource != r || waiting_[i].release > now_) continue;
-        if (best == waiting_.size() || comes_before(waiting_[i], waiting_[best])) best = i;
-      }
-      if (best == waiting_.size()) continue;
-      running_[r] = static_cast<std::uint32_t>(started_.size());
-      started_.push_back(std::move(waiting_[best]));
-      waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(best));
+  // ---- the dispatcher's thread
+
+  using State = ResourcePlay::State;
+
+  /// What the thread does at this instant: ends before begins, and the begin at the resource that is free longest.
+  void visit() {
+    for (;;) {
+      if (thread_until_ > now_) return;
+      if (visited_) end_visit(*std::exchange(visited_, {}));
+      const auto next = next_to_visit();
+      if (!next) return;
+      visited_ = *next;
+      ResourcePlay& resource = resources_[*next];
+      const bool begins = resource.state == State::Free;
+      if (begins) take_next(*next);
+      const double visits = set_.machine ? drawn(setup_.dispatch) : 0;
+      thread_until_ = now_ + visits * (begins ? begin_share_ : 1 - begin_share_);
     }
-    find_rates();
   }
 
+  std::optional<std::size_t> next_to_visit() {
+    std::vector<std::size_t> over;
+    std::optional<std::size_t> free;
+    for (std::size_t r = 0; r < resources_.size(); ++r) {
+      ResourcePlay& resource = resources_[r];
+      if (resource.state == State::Over) over.push_back(r);
+      if (resource.state != State::Free || !most_urgent(r)) continue;
+      resource.wanted = std::min(resource.wanted, now_);
+      if (!free || resource.free_since < resources_[*free].free_since) free = r;
+    }
+    return over.empty() ? free : over[random_.below(over.size())];
+  }
+
+  [[nodiscard]] std::optional<std::size_t> most_urgent(std::size_t resource) const {
+    std::optional<std::size_t> best;
+    for (std::size_t i = 0; i < waiting_.size(); ++i) {
+      if (operations_.operations[waiting_[i].operation].resource != resource || waiting_[i].release > now_) continue;
+      if (!best || comes_before(waiting_[i], waiting_[*best])) best = i;
+    }
+    return best;
+  }
+
+  void take_next(std::size_t place) {
+    ResourcePlay& resource = resources_[place];
+    const auto next = waiting_.begin() + static_cast<std::ptrdiff_t>(*most_urgent(place));
+    resource.state = State::Begins;
+    resource.instance = std::move(*next);
+    waiting_.erase(next);
+  }
+
+  void end_visit(std::size_t place) {
+    ResourcePlay& resource = resources_[place];
+    if (resource.state == State::Over) return end_region(place);
+    resource.state = State::Runs;
+    resource.begun = now_;
+    resource.is_stretched = false;
+    RegionPlay& region = resource.instance.regions.front();
+    if (region.transfer) region.phases.front().amount += passing(region);
+  }
+
+  /// What comes before a copy because of the one before it on its engine.
+  double passing(const RegionPlay& region) {
+    const auto locks = slow_engines(*set_.machine, *region.transfer, false);
+    note_engines();
+    auto& last = last_on_[*locks.begin()];
+    const auto before = std::exchange(last, LastCopy{region.transfer->from, region.transfer->to, region.is_leg});
+    if (!before) return 0;
+    if (before->is_leg != region.is_leg) return drawn(setup_.handover);
+    return before->from == region.transfer->from && before->to == region.transfer->to ? 0 : drawn(setup_.turn);
+  }
+
+  void note_engines() {
+    std::set<SlowLock> held;
+    for (const ResourcePlay& resource : resources_) {
+      if (resource.state != State::Runs || !resource.instance.regions.front().transfer) continue;
+      for (const SlowLock& lock : slow_engines(*set_.machine, *resource.instance.regions.front().transfer, false))
+        outcome_.doubled = !held.insert(lock).second || outcome_.doubled;
+    }
+  }
+
+  // ---- time
+
+  /// Each flow shares the capacities, and has one for itself.
   void find_rates() {
     std::vector<SlowFlow> flows;
-    for (const std::uint32_t place : running_)
-      if (place != kNone && started_[place].phase().flows) flows.push_back(started_[place].phase().flow);
-    const std::vector<double> rates = slow_max_min(capacities_, flows);
-    rates_.assign(running_.size(), 1);
+    std::vector<double> capacities = capacities_;
+    for (ResourcePlay& resource : resources_)
+      if (resource.flows()) {
+        flows.push_back(resource.instance.phase().flow);
+        capacities.push_back(resource.instance.phase().alone);
+      }
+    for (std::size_t f = 0; f < flows.size(); ++f) {
+      flows[f].cost.resize(capacities.size(), 0);
+      flows[f].cost[capacities_.size() + f] = 1;
+    }
+    const std::vector<double> rates = slow_max_min(capacities, flows);
+    rates_.assign(resources_.size(), 1);
     std::size_t next = 0;
-    for (std::size_t r = 0; r < running_.size(); ++r)
-      if (running_[r] != kNone && started_[running_[r]].phase().flows) rates_[r] = rates[next++];
+    for (std::size_t r = 0; r < resources_.size(); ++r)
+      if (resources_[r].flows()) rates_[r] = rates[next++];
   }
 
   double next_event() {
-    double next = kFar;
+    double next = thread_until_ > now_ ? thread_until_ : kFar;
     for (const Instance& instance : waiting_)
       if (instance.release > now_) next = std::min(next, instance.release);
-    for (std::size_t r = 0; r < running_.size(); ++r)
-      if (running_[r] != kNone) next = std::min(next, now_ + started_[running_[r]].phase().amount / rates_[r]);
+    for (std::size_t r = 0; r < resources_.size(); ++r)
+      if (resources_[r].state == State::Runs)
+        next = std::min(next, now_ + resources_[r].instance.phase().amount / rates_[r]);
     return next;
   }
 
   void advance(double to) {
     constexpr double kLeast = 1e-6;  // of a phase that is over
-    const double passed = to - now_;
-    now_ = to;
-    for (std::size_t r = 0; r < running_.size(); ++r) {
-      if (running_[r] == kNone) continue;
-      Instance& instance = started_[running_[r]];
-      instance.phase().amount -= passed * rates_[r];
-      if (instance.phase().amount > kLeast) continue;
-      instance.regions.front().erase(instance.regions.front().begin());
-      if (instance.regions.front().empty()) end_region(r);
+    for (std::size_t r = 0; r < resources_.size(); ++r)
+      if (resources_[r].state == State::Free && resources_[r].wanted == kFar) note_wanted(r, to);
+    const double passed = to - std::exchange(now_, to);
+    for (std::size_t r = 0; r < resources_.size(); ++r) {
+      ResourcePlay& resource = resources_[r];
+      if (resource.state != State::Runs) continue;
+      resource.instance.phase().amount -= passed * rates_[r];
+      if (resource.instance.phase().amount > kLeast) continue;
+      auto& phases = resource.instance.regions.front().phases;
+      phases.erase(phases.begin());
+      if (phases.empty() && !std::exchange(resource.is_stretched, true)) phases.push_back({behind(resource)});
+      if (phases.empty()) resource.state = State::Over;
     }
   }
 
+  /// An operation that is released while the thread is elsewhere could begin.
+  void note_wanted(std::size_t place, double to) {
+    for (const Instance& instance : waiting_)
+      if (operations_.operations[instance.operation].resource == place && instance.release <= to)
+        resources_[place].wanted = std::min(resources_[place].wanted, std::max(now_, instance.release));
+  }
+
+  /// What may come behind a region: the margin of a batch, and how long machine and host may be held up.
+  double behind(const ResourcePlay& resource) {
+    if (!set_.machine) return 0;
+    const bool is_batch = resource.instance.regions.front().kind != OperationPart::Kind::Host;
+    const Margin& margin = set_.machine->margin();
+    const double longer = (now_ - resource.begun) * margin.relative + as_ns(margin.absolute);
+    return drawn(setup_.job) + (is_batch ? longer : 0);
+  }
+
   /// More urgent ones may go before what is left of an operation.
-  void end_region(std::size_t resource) {
-    Instance instance = std::move(started_[running_[resource]]);
-    running_[resource] = kNone;
+  void end_region(std::size_t place) {
+    ResourcePlay& resource = resources_[place];
+    Instance instance = std::move(resource.instance);
+    const RegionPlay& region = instance.regions.front();
+    double& longest = outcome_.regions[static_cast<std::size_t>(region.kind)];
+    longest = std::max(longest, (now_ - resource.wanted - 1) / region.bound);
+    resource.state = State::Free;
+    resource.free_since = now_;
+    resource.wanted = kFar;
     instance.regions.erase(instance.regions.begin());
     if (instance.regions.empty()) return end(instance);
     instance.release = now_;
@@ -216,17 +404,27 @@ class Play {
     begin_step(instance.job, now_);
   }
 
+  struct LastCopy {
+    VertexId from, to;
+    bool is_leg;
+  };
+
   const TaskSet& set_;
   const OperationSet& operations_;
   const LocalDeadlines& deadlines_;
   Random& random_;
-  std::vector<double> capacities_;
-  bool full_sizes_ = true;
+  SetupTimes setup_;
+  std::vector<double> guaranteed_, capacities_;
+  bool full_sizes_ = true, full_costs_ = true;
+  double begin_share_ = 0;  // of the thread's time for a region
   double now_ = -1e300;
+  double thread_until_ = -kFar;
+  std::optional<std::size_t> visited_;  // resource
   std::vector<JobState> jobs_;
-  std::vector<Instance> waiting_, started_;
-  std::vector<std::uint32_t> running_;  // [resources] place in `started_`
-  std::vector<double> rates_;           // [resources] of what runs; time passes at 1
+  std::vector<Instance> waiting_;
+  std::vector<ResourcePlay> resources_;
+  std::map<SlowLock, std::optional<LastCopy>> last_on_;
+  std::vector<double> rates_;  // [resources] of what runs; time passes at 1
   OverlapOutcome outcome_;
 };
 

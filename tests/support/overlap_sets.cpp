@@ -1,9 +1,14 @@
 #include "tests/support/overlap_sets.hpp"
 
+#include <array>
 #include <string>
+#include <variant>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "model/planners/planner.hpp"
+#include "tests/support/random_machine.hpp"
 #include "tests/support/yaml_text.hpp"
 
 namespace tutti::internal::test {
@@ -65,6 +70,84 @@ TaskSet random_overlap_set(Random& random, const Topology& machine) {
     }
     set.tasks.push_back(std::move(task));
   }
+  return set;
+}
+
+namespace {
+
+/// @param plain  one batch of one stream
+std::vector<JobStep> random_steps(const Topology& machine, bool plain, Random& random) {
+  constexpr std::array<std::uint64_t, 3> kSizes{20'000, 400'000, 4'000'000};
+  const BatchTraits traits{.most_streams = plain ? 1 : 3,
+                           .most_bytes = kSizes[random.below(kSizes.size())],
+                           .most_kernel = 100'000,
+                           .one_method_in = 1};
+  std::vector<JobStep> steps;
+  for (int k = plain ? 1 : random.between(1, 2); k > 0; --k) {
+    if (random.one_in(5)) {
+      steps.emplace_back(HostStep{Duration{random.between(0, 50'000)}});
+    } else {
+      steps.emplace_back(random_batch(machine, random.next(), traits));
+    }
+  }
+  return steps;
+}
+
+/// Whoever adds a field draws it here, or says why it stays as it is.
+Task task_of_every_field(const Topology& machine, bool plain, Random& random) {
+  Task task;
+  auto& [name, period, deadline, jitter, offset, steps, declared_wcet, place, priority, best_case, cut, overrun,
+         release, after] = task;
+  name = fmt::format("t{}", random.next());
+  period = Duration{random.between(200'000, 3'000'000)};
+  deadline = random.one_in(3) ? period * random.between(2, 6) / 4 : period;
+  if (random.one_in(3)) jitter = Duration{random.between(1, 20'000)};
+  if (random.one_in(2)) offset = Duration{random.between(0, 100'000)};
+  steps = random_steps(machine, plain, random);
+  declared_wcet.reset();  // it would not overlap, and neither would a task with a predecessor
+  after.clear();
+  place.line = random.between(1, 100);
+  priority = random.between(0, 3);
+  if (random.one_in(2)) best_case = Duration{random.between(0, 1000)};
+  if (random.one_in(3)) cut = Bytes{random.between(300'000, 3'000'000)};
+  auto& [policy, budget, suspend_after] = overrun;
+  policy = static_cast<OverrunPolicy>(random.below(3));
+  if (random.one_in(2)) budget = period;
+  suspend_after = random.between(0, 3);
+  auto& [source, trigger, early, missing_after] = release;
+  source = random.one_in(3) ? ReleaseSource::External : ReleaseSource::Periodic;
+  if (random.one_in(2)) trigger = name;
+  early = random.one_in(2) ? EarlyTriggers::Drop : EarlyTriggers::Defer;
+  missing_after = period * 2 + jitter;
+  return task;
+}
+
+}  // namespace
+
+TaskSet set_of_every_field(const Topology& machine, std::uint64_t seed) {
+  constexpr std::array kPolicies{Policy::Edf, Policy::Rm, Policy::Dm, Policy::Given};
+  Random random(seed ^ 0x73657473);
+  TaskSet set;
+  auto& [on, policy, tasks, arrivals, preemption, cut, planner, overlap, chains] = set;
+  on = machine;
+  policy = kPolicies[random.below(kPolicies.size())];
+  const bool plain = random.one_in(2);
+  for (int i = random.between(1, 3); i > 0; --i) tasks.push_back(task_of_every_field(machine, plain, random));
+  arrivals = random.one_in(2) ? Arrivals::Periodic : Arrivals::Sporadic;
+  preemption = random.one_in(2) ? Preemption::BetweenBatches : Preemption::None;
+  if (random.one_in(2)) cut = Bytes{random.between(300'000, 3'000'000)};
+  planner = &planners()[random.below(planners().size())];
+  overlap = Overlap::On;
+  if (random.one_in(2)) chains = {{.name = "c", .tasks = {TaskId{tasks.size() - 1}}}};
+  return set;
+}
+
+TaskSet on_machine(TaskSet set, const Topology& machine) {
+  for (Task& task : set.tasks)
+    for (JobStep& step : task.steps)
+      if (const auto* batch = std::get_if<Batch>(&step))
+        step = Batch::make(machine, {batch->streams().begin(), batch->streams().end()}, batch->merging()).value();
+  set.machine = machine;
   return set;
 }
 

@@ -1,4 +1,6 @@
 #pragma once
+#include <cstdint>
+
 #include "sched/tasks/task.hpp"
 #include "tests/support/random.hpp"
 
@@ -9,5 +11,12 @@ namespace tutti::internal::test {
 
 /// A set of 2 to 4 tasks with jobs of 1 to 3 steps, some with copies from the machine's first device.
 [[nodiscard]] TaskSet random_overlap_set(Random& random, const Topology& machine);
+
+/// A set of 1 to 3 tasks on any machine, with short copies and kernels of every kind, and every field of a set and its
+/// tasks drawn that jobs which overlap may have; the same for the same seed.
+[[nodiscard]] TaskSet set_of_every_field(const Topology& machine, std::uint64_t seed);
+
+/// The set on a machine with the same vertices and links.
+[[nodiscard]] TaskSet on_machine(TaskSet set, const Topology& machine);
 
 }  // namespace tutti::internal::test

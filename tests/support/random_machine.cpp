@@ -138,7 +138,7 @@ class StreamMaker {
     if (!random_.one_in(6)) stream.transfer = make_transfer(gpu);
     if (!stream.transfer || random_.one_in(2)) stream.kernel = make_kernel(gpu, stream.transfer.has_value());
     if (!stream.transfer && !stream.kernel) stream.transfer = make_transfer(gpu);
-    if (stream.transfer && traits_.methods && methods_.one_in(3)) pick_method(*stream.transfer);
+    if (stream.transfer && traits_.methods && methods_.one_in(traits_.one_method_in)) pick_method(*stream.transfer);
     return stream;
   }
 
@@ -153,7 +153,8 @@ class StreamMaker {
     const VertexId other = pick(machine_.gpus());
     const bool zero = traits_.zero_sizes && random_.one_in(12);
     const Bytes size{
-        zero ? 0 : scale_ * static_cast<std::int64_t>(1 + random_.below(random_.one_in(8) ? 5'000 : 200'000'000))};
+        zero ? 0
+             : scale_ * static_cast<std::int64_t>(1 + random_.below(random_.one_in(8) ? 5'000 : traits_.most_bytes))};
     switch (random_.below(5)) {
       case 0:
       case 1: return {memory, gpu, size, {}, {}};
@@ -187,12 +188,12 @@ class StreamMaker {
   Transfer make_device_transfer(VertexId gpu, VertexId memory) {
     const VertexId device = pick(machine_.devices());
     const VertexId other = random_.one_in(2) ? gpu : memory;
-    const Bytes size{scale_ * static_cast<std::int64_t>(1 + random_.below(100'000'000))};
+    const Bytes size{scale_ * static_cast<std::int64_t>(1 + random_.below(traits_.most_bytes / 2))};
     return random_.one_in(2) ? Transfer{device, other, size, {}, {}} : Transfer{other, device, size, {}, {}};
   }
 
   std::optional<Kernel> make_kernel(VertexId gpu, bool has_transfer) {
-    const Duration time = scale_ * Duration{random_.one_in(8) ? 0 : random_.between(1, 30'000'000)};
+    const Duration time = scale_ * Duration{random_.one_in(8) ? 0 : random_.between(1, traits_.most_kernel)};
     VertexId on = gpu;
     if (random_.one_in(5)) on = *machine_.find_vertex("cpu0");
     const bool used = machine_.vertex(on).kind == VertexKind::Gpu && !taken_.insert(on).second;
@@ -241,67 +242,6 @@ double modest_rate(const Topology& machine, const BackgroundFlow& flow) {
 }
 
 }  // namespace
-
-namespace {
-
-/// What is drawn has one value in three at its default, so that nothing hides behind another.
-class CostMaker {
- public:
-  explicit CostMaker(Random& random) : random_(random) {}
-
-  SetupTimes make() {
-    SetupTimes setup;
-    auto& [batch, transfer, kernel, gate, host, handover, turn, dispatch, job] = setup;
-    for (Cost* cost : {&batch, &kernel, &gate, &host, &handover, &turn, &dispatch, &job}) *cost = cost_up_to(30'000);
-    for (const CopyKind kind : kCopyKinds) transfer.of(kind) = copy(kind);
-    return setup;
-  }
-
- private:
-  Cost cost_up_to(int most) {
-    if (random_.one_in(3)) return {};
-    const Duration nominal{random_.between(0, most)};
-    return {nominal, nominal + Duration{random_.between(0, most)}};
-  }
-
-  CopyCost copy(CopyKind kind) {
-    CopyCost cost;
-    auto& [each, below, small, first, sizes, gap, weight, load] = cost;
-    each = cost_up_to(20'000);
-    first = cost_up_to(10'000);
-    if (random_.one_in(3)) below = Bytes{random_.between(1, 100'000'000)};
-    if (below > Bytes{0}) small = Bandwidth{GBps{random_.real(2, 12)}, GBps{random_.real(0.5, 2)}};
-    Bytes size{};
-    Cost more{};
-    for (int i = random_.one_in(2) ? 0 : random_.between(1, 3); i > 0; --i) {
-      size += Bytes{random_.between(1, 50'000'000)};
-      more = {more.nominal + Duration{random_.between(0, 500'000)},
-              more.guaranteed + Duration{random_.between(500'000, 900'000)}};
-      sizes[static_cast<std::size_t>(std::ranges::find(sizes, SizeCost{}) - sizes.begin())] = {size, more};
-    }
-    if (is_of_rows(kind) && random_.one_in(2)) gap = Bytes{random_.between(1, 1000)};
-    if (random_.one_in(2)) weight = random_.real(0.3, 4);
-    if (random_.one_in(2)) load = random_.real(1, 3);
-    return cost;
-  }
-
-  Random& random_;
-};
-
-}  // namespace
-
-Topology with_every_cost(const Topology& machine, std::uint64_t seed) {
-  Random random(seed);
-  MachineSpec spec = machine.spec();
-  spec.vertices.push_back({.name = "heap0", .kind = VertexKind::Memory, .pageable = true, .producers = 2});
-  spec.links.push_back({"heap0", "cpu0", GBps{random.real(5, 20)}, GBps{random.real(5, 20)}});
-  for (Vertex& vertex : spec.vertices)
-    if (vertex.name == "cpu0") vertex.cores = 8;
-  spec.setup = CostMaker(random).make();
-  auto costly = compile(std::move(spec));
-  TUTTI_EXPECTS(costly.has_value(), "the generator makes valid machines");
-  return *std::move(costly);
-}
 
 Topology with_random_background(const Topology& machine, std::uint64_t seed) {
   Random random(seed);

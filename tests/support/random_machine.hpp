@@ -12,10 +12,6 @@ namespace tutti::internal::test {
 /// @param scale  what all times and the staging chunk are multiplied by; rates stay.
 [[nodiscard]] Topology random_machine(std::uint64_t seed, int scale = 1);
 
-/// The machine with a pageable memory, and with every field of its table of costs drawn: a new field fails to compile
-/// there. The same for the same seed.
-[[nodiscard]] Topology with_every_cost(const Topology& machine, std::uint64_t seed);
-
 /// The machine with a device or two and background flows: to and from them, between memories, GPUs, and inside a
 /// memory. They leave at least two fifths of every guaranteed capacity; the same for the same seed.
 [[nodiscard]] Topology with_random_background(const Topology& machine, std::uint64_t seed);
@@ -23,10 +19,13 @@ namespace tutti::internal::test {
 /// What a random batch may hold.
 struct BatchTraits {
   int most_streams = 10;
-  bool kernels_share = true;  ///< two streams may want one GPU for their kernels
-  bool may_unmerge = true;    ///< one batch in four has `merging: off`
+  std::uint64_t most_bytes = 200'000'000;  ///< of a copy
+  int most_kernel = 30'000'000;            ///< ns
+  bool kernels_share = true;               ///< two streams may want one GPU for their kernels
+  bool may_unmerge = true;                 ///< one batch in four has `merging: off`
   bool zero_sizes = true;
   bool methods = true;  ///< some copies are by kernels, by arguments of kernels, by the host, or of rows that lie apart
+  std::uint64_t one_method_in = 3;  ///< so many copies
 };
 
 /// A batch for a machine: copies in both directions, between GPUs, from and to devices, kernels on GPUs and cpus; the

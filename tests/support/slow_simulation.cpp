@@ -10,7 +10,7 @@
 #include <span>
 
 #include "model/transfer/transfer_method.hpp"
-#include "tests/support/slow_max_min.hpp"
+#include "tests/support/slow_copy.hpp"
 
 namespace tutti::internal::test {
 namespace {
@@ -28,9 +28,7 @@ struct Step {
   SlowFlow flow;
 };
 
-/// An engine (GPU or device, 0 in or 1 out; 3 in or 4 out of copies between GPUs), a GPU's cores (2), a link (5) where
-/// copies land, or the thread of a memory's mapped copies (6).
-using Lock = std::pair<std::size_t, int>;
+using Lock = SlowLock;
 
 struct Chain {
   std::vector<Step> steps;
@@ -66,29 +64,8 @@ class SlowSimulation {
   }
 
  private:
-  [[nodiscard]] static bool is_by_kernel(const Transfer& transfer) {
-    return transfer.method == CopyMethod::Sm || transfer.method == CopyMethod::Inline;
-  }
   [[nodiscard]] std::set<Lock> engines(const Transfer& transfer) const {
-    std::set<Lock> locks;
-    const bool peer = find_route(machine_, transfer).method.peer_traffic;
-    const bool up = machine_.vertex(transfer.to).kind == VertexKind::Gpu;
-    if (is_by_kernel(transfer)) return {{(up ? transfer.to : transfer.from).index(), 2}};
-    if (transfer.method == CopyMethod::Mapped) return {{(up ? transfer.from : transfer.to).index(), 6}};
-    for (const auto& [end, direction] : {std::pair{transfer.from, 1}, {transfer.to, 0}})
-      if (machine_.vertex(end).kind == VertexKind::Device) return {{end.index(), direction}};
-    const bool both_ends = !peer || batch_.merging() == Merging::Transitive;
-    const auto add = [&](VertexId gpu, int direction) {
-      const Vertex& vertex = machine_.vertex(gpu);
-      if (vertex.kind != VertexKind::Gpu) return;
-      if (peer && vertex.copy_engines >= 3) {
-        locks.insert({gpu.index(), 3 + direction});
-      } else {
-        locks.insert({gpu.index(), vertex.copy_engines == 1 ? 0 : direction});
-      }
-    };
-    add(transfer.from, 1);
-    if (both_ends) add(transfer.to, 0);
+    std::set<Lock> locks = slow_engines(machine_, transfer, batch_.merging() == Merging::Transitive);
     if (const auto link = landing(transfer)) locks.insert({link->index(), 5});
     return locks;
   }
@@ -232,75 +209,31 @@ class SlowSimulation {
     return *first == s ? handover : 0;
   }
 
-  /// A flow with the weight and the load of its class: on each capacity that a link of its route and the same link back
-  /// are members of it takes so much more, but no more than it can have of it alone.
-  /// @param alone  its rate with nothing beside it, without the load
-  /// @param load   what a byte takes
-  [[nodiscard]] SlowFlow sharing(const RouteView& route, SlowFlow flow, double alone, double load) const {
-    for (std::size_t c = 0; c < machine_.shared().size(); ++c) {
-      const auto& members = machine_.shared()[c].members;
-      const auto is_member = [&](VertexId from, VertexId to) {
-        return std::ranges::any_of(members, [&](const CapacityMember& member) {
-          return machine_.link(member.link).from == from && machine_.link(member.link).to == to;
-        });
-      };
-      const auto goes_both_ways = [&](LinkId id) {
-        return is_member(machine_.link(id).to, machine_.link(id).from) && flow.cost[machine_.links().size() + c] > 0;
-      };
-      if (!std::ranges::any_of(route.first, goes_both_ways)) continue;
-      const std::size_t at = machine_.links().size() + c;
-      flow.cost[at] *= std::min(load, capacities_[at] / (flow.cost[at] * alone));
-    }
-    return flow;
-  }
-
   [[nodiscard]] SlowFlow flow_over(std::span<const LinkId> links, double weight) const {
     std::vector<double> costs = slow_costs(machine_, links);
     costs.resize(capacities_.size(), 0);
     return {weight, std::move(costs)};
   }
 
-  /// The class whose costs count: its own, or its base where it has none.
-  [[nodiscard]] CopyKind counted(const Transfer& transfer) const {
-    const CopyKind kind = find_route(machine_, transfer).kind;
-    return machine_.setup().transfer.of(kind) == CopyCost{} ? base_of(kind) : kind;
-  }
-
   /// @param passing  ns before it
   void add_transfer(Chain& chain, std::size_t s, double passing) {
     const Transfer& transfer = *batch_.streams()[s].transfer;
     const RouteView route = find_route(machine_, transfer);
-    const double bytes = static_cast<double>(transfer.size.count);
+    SlowCopy copy = slow_copy(machine_, basis_, capacities_, transfer);
     const double chunk = static_cast<double>(machine_.staging_chunk().count);
-    const bool staged = route.method.chunked;
-    std::vector<LinkId> links(route.first.begin(), route.first.end());
-    const SlowFlow lead = flow_over(links, route.weight);
-    links.insert(links.end(), route.second.begin(), route.second.end());
-    const double copies = bytes == 0 ? 0 : staged ? 1 + std::ceil(bytes / chunk) : 1;
-    const CopyCost& cost = machine_.setup().transfer.of(counted(transfer));
-    const bool fills = bytes > 0 && (machine_.vertex(transfer.from).pageable || machine_.vertex(transfer.to).pageable);
-    const double all = cost.ns(basis_, bytes), each = fills ? as_ns(cost.each.at(basis_)) : all;
-    chain.steps.push_back({s, false, true, false, copies * each + passing, 0, {}});
-    if (staged && bytes > 0) chain.steps.push_back({s, false, false, false, 0, std::min(bytes, chunk), lead});
-    SlowFlow data = flow_over(links, route.weight * cost.weight);
-    double alone = slow_max_min(capacities_, {&data, 1})[0], load = cost.load;
-    if (cost.small && transfer.size < cost.below) alone = std::min(alone, cost.small->at(basis_).value);
-    if (all > each && basis_ == Basis::Nominal) alone = bytes / (bytes / alone + (1 - kFillingWork) * (all - each));
-    if (cost.gap > Bytes{0} && bytes > 0) {  // rows: each takes as long as the gap, too, and has less of a link
-      const double row = static_cast<double>(transfer.row().count), gap = static_cast<double>(cost.gap.count);
-      alone *= row / (row + gap);
-      data.weight *= row / (row + gap);
-      load = 1 + cost.load * gap / row;
+    const bool staged = route.method.chunked && copy.bytes > 0;
+    const double copies = copy.bytes == 0 ? 0 : staged ? 1 + std::ceil(copy.bytes / chunk) : 1;
+    chain.steps.push_back({s, false, true, false, copies * copy.before + passing, 0, {}});
+    if (staged) {
+      const double weight = rule_ == RateRule::MaxMin ? route.weight : copy.flow.weight;  // a stream has one share
+      const SlowFlow lead = flow_over({route.first.begin(), route.first.end()}, weight);
+      chain.steps.push_back({s, false, false, false, 0, std::min(copy.bytes, chunk), lead});
     }
     const std::size_t own = capacities_.size() - batch_.streams().size() + s;
-    capacities_[own] = alone;
-    data.cost[own] = 1;
-    data = sharing(route, data, alone, load);
-    if (all > each) {
-      const double filling = (all - each) * (basis_ == Basis::Nominal ? kFillingWork : 1);
-      chain.steps.push_back({s, false, false, false, 0, filling * alone, data});
-    }
-    chain.steps.push_back({s, false, false, true, 0, bytes, data});
+    capacities_[own] = copy.alone;
+    copy.flow.cost[own] = 1;
+    if (copy.filling > 0) chain.steps.push_back({s, false, false, false, 0, copy.filling, copy.flow});
+    chain.steps.push_back({s, false, false, true, 0, copy.bytes, copy.flow});
   }
 
   /// A group in the order of its batch.
@@ -325,8 +258,9 @@ class SlowSimulation {
         const auto& transfer = batch_.streams()[s].transfer;
         if (!transfer) continue;
         const bool empty = transfer->size.count == 0;
-        const bool is_first = !empty && copied.insert(counted(*transfer)).second;
-        const double first = is_first ? as_ns(machine_.setup().transfer.of(counted(*transfer)).first.at(basis_)) : 0;
+        const bool is_first = !empty && copied.insert(counted_class(machine_, *transfer)).second;
+        const double first =
+            is_first ? as_ns(machine_.setup().transfer.of(counted_class(machine_, *transfer)).first.at(basis_)) : 0;
         add_transfer(chain, s, empty ? 0 : first + passing(group, s, before));
         if (!empty) before = s;
       }

@@ -11,6 +11,7 @@
 #include "model/sharing/compile_machine.hpp"
 #include "sched/overlap/operations.hpp"
 #include "sched/tasks/wcet.hpp"
+#include "tests/support/every_field.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/random_machine.hpp"
 #include "tests/support/slow_simulation.hpp"
@@ -106,31 +107,7 @@ int broken(const std::function<void(SetupTimes&)>& forget, double shorter) {
 
 // A bound that forgets a cost is found, whichever it is.
 TEST(Company, EachCostThatABoundForgetsIsFound) {
-  struct Forgotten {
-    const char* what;
-    std::function<void(SetupTimes&)> forget;
-  };
-  const auto of_copies = [](auto member, auto value) {
-    return [=](SetupTimes& setup) {
-      for (CopyCost& cost : setup.transfer.classes) cost.*member = value;
-    };
-  };
-  const std::vector<Forgotten> costs{
-      {"batch", [](SetupTimes& setup) { setup.batch = {}; }},
-      {"kernel", [](SetupTimes& setup) { setup.kernel = {}; }},
-      {"gate", [](SetupTimes& setup) { setup.gate = {}; }},
-      {"host", [](SetupTimes& setup) { setup.host = {}; }},
-      {"handover", [](SetupTimes& setup) { setup.handover = {}; }},
-      {"turn", [](SetupTimes& setup) { setup.turn = {}; }},
-      {"each", of_copies(&CopyCost::each, Cost{})},
-      {"small", of_copies(&CopyCost::small, std::optional<Bandwidth>())},
-      {"first", of_copies(&CopyCost::first, Cost{})},
-      {"sizes", of_copies(&CopyCost::sizes, decltype(CopyCost::sizes){})},
-      {"gap", of_copies(&CopyCost::gap, Bytes{})},
-      {"weight", of_copies(&CopyCost::weight, 1.0)},
-      {"load", of_copies(&CopyCost::load, 1.0)},
-  };
-  for (const auto& [what, forget] : costs) EXPECT_GT(broken(forget, 1), 0) << what;
+  for (const auto& [what, forget] : test::forgotten_costs()) EXPECT_GT(broken(forget, 1), 0) << what;
   EXPECT_GT(broken([](SetupTimes&) {}, 0.99), 0) << "bounds that are 1 % shorter";
 }
 

@@ -380,7 +380,7 @@ Found attack(int rounds, double share, int runs = 30) {
         unsafe = unsafe || outcome.responses[i] > bound + 1;
         close = close || outcome.responses[i] > 0.98 * bound;
       }
-      unsafe = unsafe || outcome.latest > 1;
+      unsafe = unsafe || outcome.latest > 1 || outcome.doubled;
     }
     found.unsafe += unsafe ? 1 : 0;
     found.close += close ? 1 : 0;
