@@ -358,8 +358,12 @@ void tutti_trigger_free(tutti_trigger* trigger) { delete trigger; }
 tutti_shared_trigger* tutti_shared_trigger_open(const char* name) {
   return tutti::made<tutti_shared_trigger>([&] { return tutti::SharedTrigger::open(tutti::text_or_empty(name)); });
 }
-void tutti_shared_trigger_fire(const tutti_shared_trigger* trigger) {
-  if (trigger != nullptr) trigger->value.fire();
+tutti_status tutti_shared_trigger_fire(const tutti_shared_trigger* trigger) {
+  return tutti::guarded([&] {
+    if (trigger == nullptr) return tutti::refuse_null("the trigger");
+    const auto fired = trigger->value.fire();
+    return fired ? TUTTI_OK : tutti::status_of(fired.error());
+  });
 }
 void tutti_shared_trigger_free(tutti_shared_trigger* trigger) { delete trigger; }
 

@@ -17,6 +17,6 @@ Expected<SharedTrigger> SharedTrigger::open(std::string_view name) {
   });
 }
 
-void SharedTrigger::fire() const { word_->fire(); }
+Expected<void> SharedTrigger::fire() const { return word_->fire(); }
 
 }  // namespace tutti

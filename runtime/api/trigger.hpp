@@ -41,8 +41,9 @@ class TUTTI_API SharedTrigger {
   /// @errors InvalidInput: a name that is none, a file there that is no such word. Machine: shared memory is refused.
   [[nodiscard]] static Expected<SharedTrigger> open(std::string_view name);
 
-  /// A trigger comes now. Any thread; it allocates nothing and never waits.
-  void fire() const;
+  /// A trigger comes now. Any thread; it allocates nothing where it succeeds, and never waits.
+  /// @errors Machine: another process has removed or shortened the word; no run sees its triggers any more.
+  Expected<void> fire() const;
 
  private:
   explicit SharedTrigger(std::shared_ptr<const internal::TriggerWord> word) : word_(std::move(word)) {}

@@ -260,8 +260,8 @@ TUTTI_C_API void tutti_trigger_free(tutti_trigger* trigger);
 typedef struct tutti_shared_trigger tutti_shared_trigger;
 /** Opens the word, and makes it where there is none. */
 TUTTI_C_API tutti_shared_trigger* tutti_shared_trigger_open(const char* name);
-/** A trigger comes now. Any thread; it never waits. */
-TUTTI_C_API void tutti_shared_trigger_fire(const tutti_shared_trigger* trigger);
+/** A trigger comes now. Any thread; it never waits. Fails where another process has removed or shortened the word. */
+TUTTI_C_API tutti_status tutti_shared_trigger_fire(const tutti_shared_trigger* trigger);
 TUTTI_C_API void tutti_shared_trigger_free(tutti_shared_trigger* trigger);
 
 /** The trigger of a task. */

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace tutti::internal {
@@ -25,9 +26,11 @@ class Waker {
 
   // ---- of the thread that waits
 
-  /// Watches a word that other processes change; @pre fewer than `kMostWords`, and it outlives the waker. One whose
-  /// process does not wake sleepers is seen within a millisecond.
-  void watch(const std::atomic<std::uint32_t>& word);
+  /// Watches a word that other processes change. One whose process does not wake sleepers is seen within a millisecond.
+  /// @param word  where it is mapped: the kernel sleeps on it
+  /// @param file  which it is the first of: it is read from there (`read_word`)
+  /// @pre fewer than `kMostWords`, and word and file outlive the waker.
+  void watch(const std::atomic<std::uint32_t>& word, int file);
   /// Whether a wait should stay awake where the way of waiting allows it, since calls are urgent.
   void be_urgent() { urgent_ = true; }
   [[nodiscard]] bool is_urgent() const { return urgent_; }
@@ -40,16 +43,28 @@ class Waker {
   void sleep_until(std::chrono::steady_clock::time_point instant) noexcept;
 
  private:
-  [[nodiscard]] const std::atomic<std::uint32_t>& word(std::size_t i) const { return i == 0 ? calls_ : *words_[i - 1]; }
+  struct Word {
+    const std::atomic<std::uint32_t>* mapped;
+    int file;
+  };
+
+  [[nodiscard]] std::uint32_t value(std::size_t i) const noexcept;
 
   std::atomic<std::uint32_t> calls_ = 0;
   std::atomic<bool> sleeps_ = false;
-  std::vector<const std::atomic<std::uint32_t>*> words_;
+  std::vector<Word> words_;
   std::vector<std::uint32_t> seen_;  // [1 + words] at the last look
   bool urgent_ = false;
 };
 
-/// Wakes a process that sleeps on a word in shared memory.
-void wake_sleepers_on(std::atomic<std::uint32_t>& word) noexcept;
+/// The word that a file in shared memory begins with. Allocates nothing and does not wait.
+///
+/// Another process may shorten the file at any time, and whoever touches memory that a file no longer has is killed
+/// (SIGBUS). So nothing that other processes may shorten is read or written through its mapping: the kernel does it,
+/// which returns an error instead.
+/// @return nothing: the file is too short
+[[nodiscard]] std::optional<std::uint32_t> read_word(int file) noexcept;
+/// Adds 1 to a mapped word and wakes the processes that sleep on it. @return whether the memory is still there
+[[nodiscard]] bool add_and_wake(const std::atomic<std::uint32_t>& word) noexcept;
 
 }  // namespace tutti::internal

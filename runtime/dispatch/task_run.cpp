@@ -233,11 +233,13 @@ void TaskRun::take_triggers() {
   if (external_.empty()) return;
   const Duration now = executor_.clock().now();
   for (const TaskId task : external_) {
+    TriggerSource& source = *sources_[task.index()];
     while (releases().takes_trigger(task)) {
-      const auto came = sources_[task.index()]->take(now);
+      const auto came = source.take(now);
       if (!came) break;
       releases().trigger(task, *came);
     }
+    if (const auto may_come = source.check(now); !may_come && releases().takes_trigger(task)) end_by(may_come.error());
   }
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "model/base/error.hpp"
 #include "runtime/core/clock.hpp"
 #include "runtime/core/waker.hpp"
 
@@ -29,6 +30,9 @@ class TriggerSource {
   [[nodiscard]] virtual std::optional<Duration> take(Duration now) = 0;
   /// When the next trigger comes, where that is known ahead; `kNever` where it is not, and where none comes.
   [[nodiscard]] virtual Duration next() const { return kNever; }
+  /// Why no trigger can come any more; nothing: one may. Costs little where it is asked often.
+  /// @param now  on the run's clock
+  [[nodiscard]] virtual Expected<void> check(Duration /*now*/) { return {}; }
   /// Triggers that came while too many waited to be taken.
   [[nodiscard]] virtual std::uint64_t lost() const { return 0; }
 };

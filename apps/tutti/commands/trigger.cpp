@@ -37,7 +37,7 @@ int trigger(const TriggerCommand& command) {
   for (auto next = std::chrono::steady_clock::now(); fired < command.times && !interrupted; next += every, ++fired) {
     while (!interrupted && std::chrono::steady_clock::now() < next)
       std::this_thread::sleep_until(std::min(next, std::chrono::steady_clock::now() + kLongestSleep));
-    word->fire();
+    if (const auto done = word->fire(); !done) return report_error(done.error());
   }
   if (command.json)
     fmt::print("{}\n", Json{{"schema_version", 1}, {"trigger", command.name}, {"fired", fired}}.dump(2));

@@ -311,9 +311,11 @@ static void triggers_release_jobs(const char* folder) {
   check(refused(tutti_run(verdict, &options, NULL), "trigger is null"), "no trigger");
   tutti_shared_trigger* shared = tutti_shared_trigger_open("tutti.c.test");
   check(shared != NULL, "a word in shared memory");
-  tutti_shared_trigger_fire(shared);
-  tutti_shared_trigger_free(shared);
+  check(tutti_shared_trigger_fire(shared) == TUTTI_OK, "it is fired");
   remove("/dev/shm/tutti.tutti.c.test");
+  check(tutti_shared_trigger_fire(shared) == TUTTI_MACHINE && strstr(tutti_last_error(), "was removed") != NULL,
+        "a word that another process has removed");
+  tutti_shared_trigger_free(shared);
   check(tutti_shared_trigger_open("a/b") == NULL && strstr(tutti_last_error(), "no name") != NULL,
         "a name that is none");
   tutti_trigger_free(fires.trigger);
@@ -356,7 +358,7 @@ static void nulls_are_refused(void) {
   tutti_change_requests_free(NULL);
   tutti_trigger_fire(NULL);
   tutti_trigger_free(NULL);
-  tutti_shared_trigger_fire(NULL);
+  check(refused(tutti_shared_trigger_fire(NULL), "the trigger is null"), "no trigger to fire");
   tutti_shared_trigger_free(NULL);
   tutti_verdict_free(NULL);
   check(1, "freeing null does nothing");

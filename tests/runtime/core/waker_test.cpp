@@ -6,6 +6,8 @@
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "runtime/core/clock.hpp"
 #include "runtime/core/spsc_ring.hpp"
@@ -14,6 +16,30 @@ namespace tutti::internal {
 namespace {
 
 constexpr Duration kAnHour = std::chrono::hours{1};
+
+/// A word in a file of shared memory.
+class SharedWord {
+ public:
+  explicit SharedWord(std::uint32_t value) : file_(memfd_create("word", MFD_CLOEXEC)) {
+    EXPECT_EQ(ftruncate(file_, sizeof value), 0);
+    word_ = static_cast<std::atomic<std::uint32_t>*>(
+        mmap(nullptr, sizeof value, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0));
+    *word_ = value;
+  }
+  SharedWord(const SharedWord&) = delete;
+  SharedWord& operator=(const SharedWord&) = delete;
+  ~SharedWord() {
+    munmap(word_, sizeof *word_);
+    close(file_);
+  }
+
+  [[nodiscard]] std::atomic<std::uint32_t>& word() const { return *word_; }
+  [[nodiscard]] int file() const { return file_; }
+
+ private:
+  int file_;
+  std::atomic<std::uint32_t>* word_ = nullptr;
+};
 
 TEST(Waker, RemembersCallsSinceTheLastLook) {
   Waker waker;
@@ -57,9 +83,9 @@ TEST(Waker, LetsAClockWaitWhereNobodyCalls) {
 
 // With a word beside its own, too: it does not return at once.
 TEST(Waker, SleepsUntilTheInstant) {
-  std::atomic<std::uint32_t> word{5};
+  const SharedWord shared(5);
   Waker waker;
-  waker.watch(word);
+  waker.watch(shared.word(), shared.file());
   waker.look();
   const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds{300};
   waker.sleep_until(until);
@@ -69,22 +95,41 @@ TEST(Waker, SleepsUntilTheInstant) {
 // A word of another process: with a wake-up, and stored by somebody who wakes nobody.
 TEST(Waker, WatchesWords) {
   for (const bool wakes : {true, false}) {
-    std::atomic<std::uint32_t> word = 7;
+    const SharedWord shared(7);
     RealClock clock(WaitKind::Block);
     Waker waker;
-    waker.watch(word);
+    waker.watch(shared.word(), shared.file());
     for (int i = 0; i < 20; ++i) {
       waker.look();
       EXPECT_FALSE(waker.changed());
       std::thread other([&] {
-        ++word;
-        if (wakes) wake_sleepers_on(word);
+        if (wakes)
+          EXPECT_TRUE(add_and_wake(shared.word()));
+        else
+          ++shared.word();
       });
       clock.wait_until(clock.now() + kAnHour, waker);
       EXPECT_TRUE(waker.changed());
       other.join();
     }
   }
+}
+
+// The process would be killed if it touched the memory itself.
+TEST(Waker, OutlivesAWordThatIsShortened) {
+  const SharedWord shared(7);
+  Waker waker;
+  waker.watch(shared.word(), shared.file());
+  EXPECT_EQ(read_word(shared.file()), 7U);
+  EXPECT_TRUE(add_and_wake(shared.word()));
+  EXPECT_EQ(read_word(shared.file()), 8U);
+  ASSERT_EQ(ftruncate(shared.file(), 0), 0);
+  EXPECT_EQ(read_word(shared.file()), std::nullopt);
+  EXPECT_FALSE(add_and_wake(shared.word()));
+  EXPECT_TRUE(waker.changed());
+  waker.look();
+  waker.sleep_until(std::chrono::steady_clock::now() + std::chrono::microseconds{300});
+  EXPECT_FALSE(waker.changed());
 }
 
 TEST(VirtualClock, DoesTheWorkOfAnotherThreadAside) {

@@ -3,13 +3,16 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "runtime/dispatch/partitioned_run.hpp"
@@ -31,6 +34,22 @@ struct WordName {
   std::string name = "test." + std::to_string(getpid());
   std::string path = "/dev/shm/tutti." + name;
   ~WordName() { std::filesystem::remove(path); }
+};
+
+/// A word as a program without the library has it.
+class MappedWord {
+ public:
+  explicit MappedWord(const WordName& name) {
+    const int file = open(name.path.c_str(), O_RDWR);
+    word_ =
+        static_cast<SharedTrigger*>(mmap(nullptr, sizeof(SharedTrigger), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
+    close(file);
+  }
+  ~MappedWord() { munmap(word_, sizeof(SharedTrigger)); }
+  SharedTrigger* operator->() const { return word_; }
+
+ private:
+  SharedTrigger* word_;
 };
 
 std::vector<Duration> all_of(TriggerSource& source, Duration until) {
@@ -215,10 +234,10 @@ TEST(TriggeredRun, IsWokenByWordsInSharedMemory) {
     task.release.trigger = word.name;
     RealRun run({task, test::task("b", 1000, 1'000'000)}, waiting);
     const auto fired = TriggerWord::open(word.name).value();
-    fired.fire();  // before the run: ignored
+    ASSERT_TRUE(fired.fire());  // before the run: ignored
     RunRecord record;
     {
-      const Firing firing([&] { fired.fire(); });
+      const Firing firing([&] { EXPECT_TRUE(fired.fire()); });
       record = run.run({}, 30);
     }
     EXPECT_EQ(record.jobs.size(), 30U);
@@ -233,35 +252,35 @@ TEST(TriggerWord, TakesPlainStores) {
   RealClock clock;
   Waker waker;
   source.begin(clock, {}, waker);
-  const TriggerWord writer = TriggerWord::open(name.name).value();
+  const MappedWord writer(name);
   waker.look();
   EXPECT_FALSE(source.take(clock.now()));
-  writer.shared().count += 3;
+  writer->count += 3;
   EXPECT_TRUE(waker.changed());
   for (int i = 0; i < 3; ++i) EXPECT_EQ(source.take(Duration{5000}), Duration{5000});
   EXPECT_FALSE(source.take(clock.now()));
-  writer.shared().count = 0;  // it has started again
+  writer->count = 0;  // it has started again
   EXPECT_TRUE(source.take(clock.now()));
   EXPECT_FALSE(source.take(clock.now()));
-  writer.shared().count += 0x70000000;  // halfway round
+  writer->count += 0x70000000;  // halfway round
   EXPECT_TRUE(source.take(clock.now()));
-  writer.shared().count += 0x70000000;
+  writer->count += 0x70000000;
   while (source.take(clock.now())) {
   }
-  writer.shared().count += 2;
+  writer->count += 2;
   EXPECT_TRUE(source.take(clock.now()));
   EXPECT_TRUE(source.take(clock.now()));
   EXPECT_FALSE(source.take(clock.now()));
   const std::uint64_t lost = source.lost();
-  writer.shared().count += 5000;
+  writer->count += 5000;
   for (std::uint32_t i = 0; i < WordSource::kMostWaiting; ++i) EXPECT_TRUE(source.take(clock.now()));
   EXPECT_FALSE(source.take(clock.now()));
   EXPECT_EQ(source.lost() - lost, 5000 - WordSource::kMostWaiting);
-  writer.fire();
+  ASSERT_TRUE(TriggerWord::open(name.name)->fire());
   const Duration now = clock.now();
   EXPECT_LE(source.take(now).value(), now);
-  writer.shared().last = std::numeric_limits<std::int64_t>::max();  // nonsense: the instant is not known
-  writer.shared().count += 1;
+  writer->last = std::numeric_limits<std::int64_t>::max();  // nonsense: the instant is not known
+  writer->count += 1;
   EXPECT_EQ(source.take(Duration{7}), Duration{7});
 }
 
@@ -282,6 +301,56 @@ TEST(TriggerWord, IsMappedWhileItLives) {
     EXPECT_EQ(mappings_of(name.path), 1);
   }
   EXPECT_EQ(mappings_of(name.path), 0);
+}
+
+// Whoever touches memory of a file that was shortened is killed. A run that waits for its triggers ends, in words; so
+// does whoever fires it. A file that another process has made in its place is not the one that the run waits for.
+TEST(TriggeredRun, EndsWhereItsWordIsLost) {
+  struct Loss {
+    std::string sentence;
+    std::function<void(const std::string&)> take;
+  };
+  const std::vector<Loss> losses{
+      {"was shortened", [](const std::string& path) { std::filesystem::resize_file(path, 0); }},
+      {"was shortened", [](const std::string& path) { std::filesystem::resize_file(path, 8); }},
+      {"was removed", [](const std::string& path) { std::filesystem::remove(path); }},
+      {"was removed", [](const std::string& path) { std::filesystem::rename(path, path + ".elsewhere"); }}};
+  for (const WaitKind waiting : {WaitKind::Spin, WaitKind::Yield, WaitKind::Block}) {
+    for (const Loss& loss : losses) {
+      const WordName word;
+      Task task = external("a", 1000, 200'000);
+      task.release.trigger = word.name;
+      RealRun run({task, test::task("b", 1000, 1'000'000)}, waiting);
+      const auto fired = TriggerWord::open(word.name).value();
+      std::jthread other([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds{5});
+        loss.take(word.path);
+      });
+      const RunRecord record = run.run({}, 20'000);
+      other.join();
+      ASSERT_TRUE(record.fatal) << loss.sentence;
+      EXPECT_EQ(record.fatal->code, ErrorCode::Machine);
+      EXPECT_NE(record.fatal->message.find("/dev/shm/tutti." + word.name + " " + loss.sentence), std::string::npos)
+          << record.fatal->message;
+      const auto late = fired.fire();
+      ASSERT_FALSE(late);
+      EXPECT_EQ(late.error(), *record.fatal);
+      std::filesystem::remove(word.path + ".elsewhere");
+    }
+  }
+}
+
+// Two processes make a word anew: the first one's file is not that of the second.
+TEST(TriggerWord, KnowsAFileThatIsNotItsOwn) {
+  const WordName name;
+  const auto first = TriggerWord::open(name.name).value();
+  EXPECT_TRUE(first.check());
+  std::filesystem::remove(name.path);
+  const auto second = TriggerWord::open(name.name).value();
+  EXPECT_TRUE(second.fire());
+  EXPECT_FALSE(first.fire());
+  EXPECT_EQ(second.count(), 1U);
+  EXPECT_EQ(first.count(), 0U);
 }
 
 TEST(TriggerWord, RefusesWhatIsNone) {
