@@ -1,6 +1,7 @@
 #include "apps/command_line.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <span>
 #include <stdexcept>
@@ -222,6 +223,11 @@ Option& Option::file(std::function<std::string(const std::string&)> fault) {
   return *this;
 }
 
+Option& Option::names(std::function<std::vector<std::string>(const std::string&)> files) {
+  values_->named_in = std::move(files);
+  return *this;
+}
+
 Option& Option::output() {
   values_->is_output = true;
   return file();
@@ -330,25 +336,20 @@ std::string CommandLine::fault_of_files() const {
 }
 
 std::string CommandLine::fault_of_outputs() const {
-  struct NamedFile {
-    std::string option, path;
-    bool is_output;
-  };
-  std::vector<NamedFile> files;
+  std::vector<NamedFile> outputs;
+  std::vector<std::string> inputs;
   for (const auto& [option, values] : program_->values)
-    for (const std::string& path : values.is_file ? option->results() : std::vector<std::string>())
-      files.push_back({option->get_name(), path, values.is_output});
-  // Outputs first: of a pair, the first is written.
-  std::ranges::stable_partition(files, &NamedFile::is_output);
-  for (auto output = files.begin(); output != files.end() && output->is_output; ++output)
-    for (auto other = output + 1; other != files.end(); ++other) {
-      if (!is_same_file(output->path, other->path)) continue;
-      return other->is_output
-                 ? fmt::format("{}: {} and {} write one file; name two", output->path, output->option, other->option)
-                 : fmt::format("{}: {} would replace a file that is read; name another one", output->path,
-                               output->option);
+    if (values.is_output)
+      for (const std::string& path : option->results()) outputs.push_back({option->get_name(), path});
+  if (outputs.empty()) return "";
+  for (const auto& [option, values] : program_->values) {
+    if (!values.is_file || values.is_output) continue;
+    for (const std::string& path : option->results()) {
+      inputs.push_back(path);
+      if (values.named_in) std::ranges::move(values.named_in(path), std::back_inserter(inputs));
     }
-  return "";
+  }
+  return programs::fault_of_outputs(outputs, inputs);
 }
 
 int CommandLine::run(int argc, const char* const* argv) {

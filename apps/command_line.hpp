@@ -49,6 +49,9 @@ class Option {
   /// @param fault  what is wrong with the file of this name, before the command runs; empty where nothing is, or where
   ///               its reader says it better
   Option& file(std::function<std::string(const std::string&)> fault = {});
+  /// The file of this name leads to others, which are read with it.
+  /// @param files  their paths; none where it cannot be read
+  Option& names(std::function<std::vector<std::string>(const std::string&)> files);
   /// The value names a file that the command writes: none that it reads, and no other one that it writes.
   Option& output();
 
@@ -59,6 +62,7 @@ class Option {
     std::vector<std::string> words;
     bool is_file = false, is_output = false;
     std::function<std::string(const std::string&)> fault;
+    std::function<std::vector<std::string>(const std::string&)> named_in;
   };
   Option(CLI::Option* option, OptionValue value, Values* values) : option_(option), value_(value), values_(values) {}
 

@@ -53,4 +53,6 @@ std::atomic<bool>& watch_for_interrupt() {
   return interrupted;
 }
 
+bool was_interrupted() { return interrupted; }
+
 }  // namespace tutti::programs

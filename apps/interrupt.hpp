@@ -9,4 +9,7 @@ namespace tutti::programs {
 /// `timeout` and closing terminals send a signal twice in a row: what comes within half a second belongs to the first.
 [[nodiscard]] std::atomic<bool>& watch_for_interrupt();
 
+/// Whether the flag is set; false where nobody watches, and a signal ends the program.
+[[nodiscard]] bool was_interrupted();
+
 }  // namespace tutti::programs

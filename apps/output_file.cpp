@@ -2,18 +2,22 @@
 
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <random>
 #include <system_error>
+#include <thread>
+#include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "apps/interrupt.hpp"
 #include "apps/terminal.hpp"
 #include "model/base/error.hpp"
 #include "model/base/missing_path.hpp"
@@ -27,23 +31,13 @@ using internal::machine_error;
 
 constexpr int kMostLinks = 40;     // as many as the kernel follows
 constexpr int kMostAttempts = 16;  // at a name that nobody has
+constexpr auto kOwnDescriptors = "/proc/self/fd";
+constexpr std::chrono::milliseconds kBetweenLooks{50};  // at a pipe that nobody reads
 
 struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 using File = std::unique_ptr<std::FILE, CloseFile>;
-
-/// A new file that is removed unless it is renamed.
-struct NewFile {
-  NewFile() = default;
-  NewFile(const NewFile&) = delete;  // one owner: it is removed once
-  NewFile& operator=(const NewFile&) = delete;
-  ~NewFile() {
-    if (!path.empty()) unlink(path.c_str());
-  }
-
-  std::string path;
-};
 
 /// What a path means as an output.
 struct Target {
@@ -88,7 +82,7 @@ fs::path folder_of(const fs::path& file) { return file.has_parent_path() ? file.
 /// The descriptor that a path like /dev/fd/3 names.
 std::optional<int> own_descriptor(const fs::path& file) {
   std::error_code status;
-  const fs::path own = fs::canonical("/proc/self/fd", status);
+  const fs::path own = fs::canonical(kOwnDescriptors, status);
   if (status || fs::canonical(folder_of(file), status) != own) return std::nullopt;
   const std::string name = file.filename().string();
   int number = -1;
@@ -138,19 +132,57 @@ bool may_write(const Target& target) {
   return flags != -1 && (flags & O_ACCMODE) != O_RDONLY;
 }
 
-/// Opens a file that nobody has, beside the target. @return its descriptor; -1, with the cause in errno
-int open_beside(const Target& target, NewFile& file) {
-  // Only its owner may read a file that replaces one, until it has the mode of that one.
-  const mode_t mode = target.old ? S_IRUSR | S_IWUSR : S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH;
+/// A path beside the target that nobody has.
+std::string path_beside(const Target& target) {
   std::random_device random;
-  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
-    const fs::path path = folder_of(target.file) / fmt::format(".tutti-{:08x}{:08x}.new", random(), random());
-    const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-    if (descriptor != -1) file.path = path.string();
-    if (descriptor != -1 || errno != EEXIST) return descriptor;
-  }
-  return -1;
+  return (folder_of(target.file) / fmt::format(".tutti-{:08x}{:08x}.new", random(), random())).string();
 }
+
+/// A file that gets the name of a target once it is whole. Where the file system can, it has no name until then, so
+/// that nothing of it stays when its writer is killed; elsewhere it is removed unless it is renamed.
+class NewFile {
+ public:
+  explicit NewFile(const Target& target) : target_(target) {
+    // Only its owner may read a file that replaces one, until it has the mode of that one.
+    const mode_t mode = target.old ? S_IRUSR | S_IWUSR : S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH;
+    if (access(kOwnDescriptors, X_OK) == 0)
+      descriptor_ = open(folder_of(target.file).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
+    for (int attempt = 0; descriptor_ == -1 && attempt < kMostAttempts; ++attempt) {
+      path_ = path_beside(target);
+      descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+      if (descriptor_ == -1) path_.clear();
+      if (descriptor_ == -1 && errno != EEXIST) return;
+    }
+  }
+  NewFile(const NewFile&) = delete;  // one owner: it is removed once
+  NewFile& operator=(const NewFile&) = delete;
+  ~NewFile() {
+    if (!path_.empty()) unlink(path_.c_str());
+    if (descriptor_ != -1) close(descriptor_);
+  }
+
+  /// -1: it could not be made; the cause is in errno.
+  [[nodiscard]] int descriptor() const { return descriptor_; }
+  /// Takes the name of the target. @return whether it has it; if not, the cause is in errno
+  bool replace() {
+    for (int attempt = 0; path_.empty() && attempt < kMostAttempts; ++attempt) {
+      std::string path = path_beside(target_);  // a link, unlike a rename, never replaces a file
+      const std::string own = fmt::format("{}/{}", kOwnDescriptors, descriptor_);
+      if (linkat(AT_FDCWD, own.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0)
+        path_ = std::move(path);
+      else if (errno != EEXIST)
+        return false;
+    }
+    if (rename(path_.c_str(), target_.file.c_str()) != 0) return false;
+    path_.clear();
+    return true;
+  }
+
+ private:
+  const Target& target_;
+  int descriptor_ = -1;
+  std::string path_;  // its name so far; empty: none
+};
 
 /// Gives a new file the owner and the mode of the one that it replaces, as far as this process may.
 void keep_attributes(int descriptor, const struct stat& old) {
@@ -158,6 +190,18 @@ void keep_attributes(int descriptor, const struct stat& old) {
       fchown(descriptor, old.st_uid, old.st_gid) == 0 || fchown(descriptor, static_cast<uid_t>(-1), old.st_gid) == 0;
   static_cast<void>(is_given);  // who may not give a file away keeps it
   fchmod(descriptor, old.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO));
+}
+
+/// Opens a device or a pipe, as soon as somebody reads that; the user is told where nobody does.
+/// @return its descriptor; -1, with the cause in errno
+int open_device(const std::string& path) {
+  for (bool waits = false;; waits = true) {
+    const int descriptor = open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (descriptor != -1) fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
+    if (descriptor != -1 || errno != ENXIO || was_interrupted()) return descriptor;
+    if (!waits) print_note(fmt::format("{}: nobody reads this pipe; waiting for its reader", path));
+    std::this_thread::sleep_for(kBetweenLooks);
+  }
 }
 
 /// Writes through a descriptor and closes it.
@@ -209,15 +253,13 @@ Written write_file_silently(const std::string& path, const std::function<Written
   if (!may_write(*target)) return refused(path, errno);
   if (target->kind == Target::Kind::Descriptor)
     return write_through(path, fcntl(target->descriptor, F_DUPFD_CLOEXEC, 0), false, write);
-  if (target->kind == Target::Kind::Device)
-    return write_through(path, open(path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC), false, write);
-  NewFile file;
-  const int descriptor = open_beside(*target, file);
-  if (descriptor != -1 && target->old) keep_attributes(descriptor, *target->old);
-  if (auto written = write_through(path, descriptor, true, write); !written) return written;
-  if (rename(file.path.c_str(), target->file.c_str()) != 0) return refused(path, errno);
-  file.path.clear();
-  return {};
+  if (target->kind == Target::Kind::Device) return write_through(path, open_device(path), false, write);
+  NewFile file(*target);
+  if (file.descriptor() == -1) return refused(path, errno);
+  if (target->old) keep_attributes(file.descriptor(), *target->old);
+  if (auto written = write_through(path, fcntl(file.descriptor(), F_DUPFD_CLOEXEC, 0), true, write); !written)
+    return written;
+  return file.replace() ? Written{} : refused(path, errno);
 }
 
 Written write_file_silently(const std::string& path, std::string_view text) {
@@ -239,6 +281,18 @@ bool is_same_file(const std::string& one, const std::string& other) {
     return fs::weakly_canonical(fs::absolute(path, status), status);
   };
   return !a->old && !b->old && whole(a->file) == whole(b->file);
+}
+
+std::string fault_of_outputs(std::span<const NamedFile> outputs, std::span<const std::string> inputs) {
+  for (auto output = outputs.begin(); output != outputs.end(); ++output) {
+    for (auto other = output + 1; other != outputs.end(); ++other)
+      if (is_same_file(output->path, other->path))
+        return fmt::format("{}: {} and {} write one file; name two", output->path, output->option, other->option);
+    for (const std::string& input : inputs)
+      if (is_same_file(output->path, input))
+        return fmt::format("{}: {} would replace a file that is read; name another one", output->path, output->option);
+  }
+  return "";
 }
 
 Written check_writable(const std::string& path) {

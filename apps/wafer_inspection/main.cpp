@@ -28,7 +28,9 @@ namespace {
 using tutti::Expected;
 using tutti::programs::check_writable;
 using tutti::programs::CommandLine;
+using tutti::programs::fault_of_outputs;
 using tutti::programs::file_of_name;
+using tutti::programs::NamedFile;
 using tutti::programs::write_file;
 using enum tutti::programs::ExitCode;
 
@@ -165,20 +167,40 @@ std::string marked_file(const Options& options, const Picture& picture) {
   return (std::filesystem::path(options.marked) / name_of(picture)).replace_extension(".png").string();
 }
 
-/// Checks that every output can be written, before a run whose results belong there.
-Expected<void> check_outputs(const Options& options, const ImageSet& images) {
-  for (const std::string& path : {options.csv, options.map})
-    if (!path.empty())
-      if (auto fine = check_writable(path); !fine) return fine;
-  if (options.marked.empty()) return {};
-  if (auto made = tutti::programs::make_folder(options.marked); !made) return made;
+/// The files that the run reads: pictures with what is true about them, the task set, and the machine that it names.
+std::vector<std::string> inputs_of(const Options& options, const ImageSet& images, const tutti::TaskSet& tasks) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> files{options.tasks(),
+                                 (fs::path(options.tasks()).parent_path() / tasks.spec().machine).string(),
+                                 options.machine.value_or("")};
+  for (const Picture& picture : images.pictures) {
+    if (options.images.empty()) break;  // they were generated
+    files.push_back(picture.file);
+    if (picture.truth) files.push_back(fs::path(picture.file).replace_extension(".json").string());
+  }
+  std::erase(files, "");
+  return files;
+}
+
+/// Checks that every output can be written and replaces nothing else, before a run whose results belong there.
+Expected<void> check_outputs(const Options& options, const ImageSet& images, const tutti::TaskSet& tasks) {
+  std::vector<NamedFile> outputs;
+  if (!options.csv.empty()) outputs.push_back({"--csv", options.csv});
+  if (!options.map.empty()) outputs.push_back({"--map", options.map});
   std::error_code status;
   for (const Picture& picture : images.pictures) {
+    if (options.marked.empty()) break;
     if (std::filesystem::equivalent(std::filesystem::absolute(picture.file).parent_path(), options.marked, status))
       return invalid_input("--marked: marked pictures would replace the pictures in this folder; name another one",
                            {options.marked, 0, 0});
-    if (auto fine = check_writable(marked_file(options, picture)); !fine) return fine;
+    outputs.push_back({"--marked", marked_file(options, picture)});
   }
+  if (auto fault = fault_of_outputs(outputs, inputs_of(options, images, tasks)); !fault.empty())
+    return invalid_input(std::move(fault));
+  if (!options.marked.empty())
+    if (auto made = tutti::programs::make_folder(options.marked); !made) return made;
+  for (const NamedFile& output : outputs)
+    if (auto fine = check_writable(output.path); !fine) return fine;
   return {};
 }
 
@@ -308,12 +330,11 @@ int inspect(Options options) {
   if (!images) return report_error(images.error());
   const auto threshold = threshold_of(options, *images);
   if (!threshold) return report_error(threshold.error());
-  if (const auto fine = check_outputs(options, *images); !fine) return report_error(fine.error());
-
   const auto declared = size_for_tasks(options, *images);
   if (!declared) return report_error(declared.error());
   const auto tasks = load_inspection(options, *declared);
   if (!tasks) return report_error(tasks.error());
+  if (const auto fine = check_outputs(options, *images, *tasks); !fine) return report_error(fine.error());
   const auto verdict = tutti::check(*tasks);
   if (!verdict) return report_error(verdict.error());
   if (!verdict->admitted) return print_refusal(options, *declared, *verdict), kRefused;
@@ -352,9 +373,10 @@ void add_picture_options(CommandLine& program, Options& options) {
 
 void add_output_options(CommandLine& program, Options& options) {
   program.group("Results");
-  program.add("--csv", &options.csv, "FILE for the list of defects, a line each; the README says what its columns are");
+  program.add("--csv", &options.csv, "file for the list of defects, a line each; the README says what its columns are")
+      .output();
   program.add("--marked", &options.marked, "FOLDER for the pictures with their defects framed, as PNG");
-  program.add("--map", &options.map, "FILE for the wafer map: defects of each die over all pictures, as SVG");
+  program.add("--map", &options.map, "file for the wafer map: defects of each die over all pictures, as SVG").output();
   program.add("--json", &options.json, "print the report as one JSON object, with the defects of each picture");
 }
 

@@ -49,6 +49,25 @@ TEST(OutputFile, ReplacesAFileAndLeavesNothingBeside) {
   EXPECT_EQ(files_in(folder), 1);
 }
 
+// A writer that is killed in the middle leaves what the folder has then: the old file, and no half of a new one.
+TEST(OutputFile, HasNoNameUntilItIsWhole) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("out.csv");
+  const int unnamed = open(folder.file("").c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, S_IRUSR);
+  if (unnamed == -1) GTEST_SKIP() << "the file system has no files without a name";
+  close(unnamed);
+  for (const std::ptrdiff_t before : {0, 1}) {
+    ASSERT_TRUE(write_file(path, [&](std::FILE* file) -> Written {
+      std::fputs("half", file);
+      std::fflush(file);
+      EXPECT_EQ(files_in(folder), before);
+      return {};
+    }));
+    EXPECT_EQ(text_of(path), "half");
+    EXPECT_EQ(files_in(folder), 1);
+  }
+}
+
 TEST(OutputFile, KeepsTheOldFileWhereWritingFails) {
   const TemporaryFolder folder;
   const std::string path = folder.file("out.csv");

@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "apps/configs_folder.hpp"
+#include "model/base/document.hpp"
 #include "model/base/input_file.hpp"
 #include "runtime/trace/journal_reader.hpp"
 
@@ -93,6 +94,16 @@ std::string names_of(const std::vector<FileKind>& kinds) {
   return fmt::format("{}", fmt::join(names, " or "));
 }
 
+/// The machine file that a batch or a task set names; none where it names none, or cannot be read.
+std::vector<std::string> machine_named_in(const std::string& path) {
+  const FileKind kind = kind_of_file(path);
+  if (kind != FileKind::Batch && kind != FileKind::TaskSet) return {};
+  const auto document = read_document(path);
+  const Node* const machine = document ? document->find("machine") : nullptr;
+  if (machine == nullptr || machine->kind != Node::Kind::Scalar) return {};
+  return {path_beside(path, machine->text)};
+}
+
 }  // namespace
 
 FileKind kind_of_file(const std::string& path) {
@@ -110,13 +121,14 @@ std::string wrong_kind(const std::string& path, const std::vector<FileKind>& wan
 }
 
 programs::Option reads(programs::Option option, std::vector<FileKind> kinds) {
-  return option.replaced_by(programs::file_of_name).file([kinds = std::move(kinds)](const std::string& path) {
+  option.replaced_by(programs::file_of_name).file([kinds = std::move(kinds)](const std::string& path) {
     std::vector<std::string> also;
     if (const auto configs = programs::configs_folder(); path.starts_with("configs/") && !configs.empty())
       also.push_back(configs.parent_path().string());
     const auto fault = fault_of_input(path, names_of(kinds), also);
     return fault ? fault->text() : wrong_kind(path, kinds);
   });
+  return option.names(machine_named_in);
 }
 
 }  // namespace tutti::internal

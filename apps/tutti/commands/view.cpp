@@ -1,6 +1,5 @@
 #include <filesystem>
 #include <memory>
-#include <system_error>
 
 #include <fmt/format.h>
 
@@ -33,19 +32,13 @@ Expected<std::vector<std::string>> record_file(const std::string& path, Recordin
   return record_json(path, sink);
 }
 
-/// Whether both names are of one file.
-bool same_file(const std::string& a, const std::string& b) {
-  std::error_code status;
-  return std::filesystem::equivalent(a, b, status) && !status;
-}
-
 int view(const ViewCommand& command) {
   if (command.html.empty() && command.trace.empty())
     return report_error(
         invalid_input("there is nothing to write; give --html FILE.html, or --trace FILE.json").value());
   for (const std::string& output : {command.html, command.trace}) {
     if (output.empty()) continue;
-    if (same_file(command.path, output))
+    if (programs::is_same_file(command.path, output))
       return report_error(invalid_input("this is the file to show; name another one to write", {output, 0, 0}).value());
     if (const auto writable = programs::check_writable(output); !writable) return report_error(writable.error());
   }

@@ -2,7 +2,9 @@
 """Files that the programs write: what is replaced, what is written in place, and what stays as it is."""
 import os
 import resource
+import signal
 import stat
+import subprocess
 import sys
 import threading
 
@@ -157,6 +159,53 @@ class OutputFiles(Programs):
         self.assertEqual(batch.read_text(encoding="utf-8"), text)
         self.assertEqual(self.names(), ["batch.yaml", "link"])
         self.assertEqual(self.tutti("predict", batch, "--svg", "/dev/null", "--trace", "/dev/null").returncode, 0)
+
+    # The machine that a batch or a task set names, though no word of the command line does.
+    def test_no_output_replaces_a_file_that_an_input_names(self):
+        machines = {}
+        for kind, example in (("batch", EXAMPLE), ("tasks", WAFER)):
+            text = (ROOT / example).read_text(encoding="utf-8")
+            named = next(line.split()[1] for line in text.splitlines() if line.startswith("machine:"))
+            machine = self.folder / f"{kind}-machine.yaml"
+            machines[machine] = ((ROOT / example).parent / named).read_text(encoding="utf-8")
+            machine.write_text(machines[machine], encoding="utf-8")
+            self.file(text.replace(f"machine: {named}", f"machine: {machine.name}"), f"{kind}.yaml")
+        batch, tasks = self.folder / "batch-machine.yaml", self.folder / "tasks-machine.yaml"
+        (self.folder / "link").symlink_to(batch.name)
+        runs = [self.tutti("predict", self.folder / "batch.yaml", "--svg", batch), self.tutti("predict", self.folder / "batch.yaml", "--trace", self.folder / "link"),
+                self.tutti("run", self.folder / "tasks.yaml", "--jobs", 1, "--svg", tasks), self.tutti("run", self.folder / "tasks.yaml", "--jobs", 1, "--journal", tasks),
+                self.tutti("profile", self.folder / "tasks.yaml", "--out", tasks)]
+        inspect = ("--size", 256, "--count", 1, "--jobs", 1, "--tasks", self.folder / "tasks.yaml")
+        runs += [self.wafer(*inspect, "--csv", tasks), self.wafer(*inspect, "--map", self.folder / "tasks.yaml")]
+        for run in runs:
+            self.assertEqual(run.returncode, 2, run)
+            self.assertIn("would replace a file that is read; name another one", run.stderr)
+        run = self.wafer(*inspect, "--map", self.folder / "new", "--csv", self.folder / "new")
+        self.assertRegex(run.stderr, "--(csv and --map|map and --csv) write one file; name two")
+        self.wafer("generate", "--images", self.folder / "w", "--size", 256, "--count", 1)
+        picture = self.folder / "w/wafer000.png"
+        before = picture.read_bytes(), picture.with_suffix(".json").read_bytes()
+        for output in (picture, picture.with_suffix(".json")):
+            self.refuses(self.wafer("--images", picture, "--jobs", 1, "--csv", output), "--csv would replace a file that is read")
+        self.refuses(self.wafer("--images", picture, "--jobs", 1, "--csv", self.folder / "m/wafer000.png", "--marked", self.folder / "m"), "--csv and --marked write one file")
+        self.assertEqual((picture.read_bytes(), picture.with_suffix(".json").read_bytes()), before)
+        for machine, text in machines.items():
+            self.assertEqual(machine.read_text(encoding="utf-8"), text)
+        self.assertEqual(self.names(), ["batch-machine.yaml", "batch.yaml", "link", "tasks-machine.yaml", "tasks.yaml", "w"])
+
+    # It waits for whoever reads the pipe, and says so: results of hours may be at stake. A signal ends the wait.
+    def test_a_pipe_that_nobody_reads_is_waited_for_in_words(self):
+        expected, pipe = self.contents()[0], self.folder / "pipe"
+        os.mkfifo(pipe)
+        for read in (True, False):
+            process = subprocess.Popen([str(self.built / "tutti/tutti"), "predict", EXAMPLE, "--svg", str(pipe)], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            self.assertEqual(process.stderr.readline(), f"note: {pipe}: nobody reads this pipe; waiting for its reader\n")
+            if read:
+                self.assertEqual(pipe.read_text(encoding="utf-8"), expected)
+            else:
+                process.terminate()
+            process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 0 if read else -signal.SIGTERM)
 
     def test_generated_pictures_are_replaced_as_a_whole(self):
         words = ["wafer_inspection/wafer_inspection", "generate", "--images", self.folder / "wafers", "--size", 256, "--count", 1]
