@@ -1,7 +1,9 @@
 #include "apps/terminal.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -97,16 +99,92 @@ void say(const Print& print) {
   print(voice().logger);
 }
 
+// What switches a colour on, and all off; the number of a colour has two digits at most.
+constexpr std::string_view kColor = "\x1b[", kColorEnd = "m";
+
 std::string in_code(std::string_view code, std::string_view text) {
   return voice().colors ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
+}
+
+/// Bytes of the colour that a text begins with; 0: none of this program's.
+std::size_t color_size(std::string_view text) {
+  if (!text.starts_with(kColor)) return 0;
+  const std::size_t end = text.find_first_not_of("0123456789", kColor.size());
+  const bool is_color = end != std::string_view::npos && end - kColor.size() <= 2 && text.substr(end, 1) == kColorEnd;
+  return is_color ? end + kColorEnd.size() : 0;
+}
+
+/// A character at the beginning of a text.
+struct Character {
+  std::size_t bytes = 1;
+  char32_t code = 0xfffd;  ///< as of a byte that is no UTF-8
+};
+
+Character first_of(std::string_view text) {
+  const auto lead = static_cast<unsigned char>(text.front());
+  const std::size_t bytes = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
+  if (bytes == 0 || text.size() < bytes) return {};
+  char32_t code = bytes == 1 ? lead : lead & (0x7fU >> bytes);
+  for (const char each : text.substr(1, bytes - 1)) {
+    const auto byte = static_cast<unsigned char>(each);
+    if ((byte & 0xc0U) != 0x80) return {};
+    code = code << 6U | (byte & 0x3fU);
+  }
+  constexpr std::array<char32_t, 5> kLeast{0, 0, 0x80, 0x800, 0x10000};
+  if (code < kLeast[bytes] || (code >= 0xd800 && code < 0xe000) || code > 0x10ffff) return {};
+  return {bytes, code};
+}
+
+bool may_be_shown(char32_t code) {
+  struct Range {
+    char32_t first, last;
+  };
+  constexpr std::array kHidden{Range{0, 8},           Range{0xb, 0x1f},      Range{0x7f, 0x9f},
+                               Range{0x61c, 0x61c},   Range{0x200e, 0x200f}, Range{0x202a, 0x202e},
+                               Range{0x2066, 0x2069}, Range{0xfffd, 0xfffd}};
+  return std::ranges::none_of(kHidden, [&](Range range) { return code >= range.first && code <= range.last; });
+}
+
+/// @param in_place_of  (text, character at its beginning) -> what stands for it; its bytes where it may be shown
+template <class Replace>
+std::string replaced(std::string_view text, const Replace& in_place_of) {
+  std::string clean;
+  while (!text.empty()) {
+    Character next = first_of(text);
+    if (may_be_shown(next.code))
+      clean += text.substr(0, next.bytes);
+    else
+      clean += in_place_of(text, next);
+    text.remove_prefix(next.bytes);
+  }
+  return clean;
 }
 
 }  // namespace
 
 void set_up_terminal(const TerminalOptions& options) { voice().set_up(options); }
 
-void print_error(std::string_view sentence) {
-  sentence = without_end(sentence);
+std::string shown(std::string_view text) {
+  return replaced(text, [](std::string_view, const Character&) { return std::string("?"); });
+}
+
+std::string shown_json(std::string_view json) {
+  return replaced(json, [](std::string_view, const Character& one) {
+    return fmt::format("\\u{:04x}", static_cast<std::uint32_t>(one.code));
+  });
+}
+
+void print_text(std::string_view text) {
+  fmt::print("{}", replaced(text, [](std::string_view rest, Character& one) {
+               const std::size_t color = voice().colors ? color_size(rest) : 0;
+               one.bytes = std::max(one.bytes, color);
+               return color == 0 ? std::string("?") : std::string(rest.substr(0, color));
+             }));
+}
+
+void print_error(std::string_view text) {
+  const std::string clean = shown(without_end(text));
+  const std::string_view sentence = clean;
   const std::size_t colon = sentence.find(": ");
   say([&](spdlog::logger& logger) {
     if (!voice().error_colors || colon == std::string_view::npos) return logger.error("{}", sentence);
@@ -115,11 +193,11 @@ void print_error(std::string_view sentence) {
 }
 
 void print_remark(std::string_view sentence) {
-  if (!voice().quiet) say([&](spdlog::logger& logger) { logger.info("{}", without_end(sentence)); });
+  if (!voice().quiet) say([&](spdlog::logger& logger) { logger.info("{}", shown(without_end(sentence))); });
 }
 
 void print_note(std::string_view sentence) {
-  if (!voice().quiet) say([&](spdlog::logger& logger) { logger.warn("{}", sentence); });
+  if (!voice().quiet) say([&](spdlog::logger& logger) { logger.warn("{}", shown(sentence)); });
 }
 
 bool is_quiet() { return voice().quiet; }
@@ -129,7 +207,7 @@ void show_live(std::string_view lines) {
   const std::lock_guard lock(voice().mutex);
   voice().clear();
   if (!voice().live || lines.empty()) return;
-  fmt::print(stderr, "{}", lines);
+  fmt::print(stderr, "{}", shown(lines));
   std::fflush(stderr);
   voice().live_lines = std::ranges::count(lines, '\n');
 }
@@ -156,7 +234,7 @@ void Progress::step() {
 bool logs() { return voice().logger.should_log(spdlog::level::debug); }
 
 void log_text(std::string_view sentence) {
-  say([&](spdlog::logger& logger) { logger.debug("{}", sentence); });
+  say([&](spdlog::logger& logger) { logger.debug("{}", shown(sentence)); });
 }
 
 std::optional<std::size_t> terminal_columns() {

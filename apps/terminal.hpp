@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -21,6 +22,20 @@ struct TerminalOptions {
 /// `auto` colours what a terminal shows, unless NO_COLOR is set or TERM is dumb.
 void set_up_terminal(const TerminalOptions& options);
 
+/// A text as a terminal may get it. What files, paths and hosts call things could otherwise move its cursor, or show
+/// itself as another text: control characters but line feeds and tabs, C1 controls (U+0080 to U+009F), changes of the
+/// direction of writing (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069) and bytes that are no UTF-8 are
+/// question marks. All that follows below prints through it.
+[[nodiscard]] std::string shown(std::string_view text);
+/// The same for JSON, which stays what it is: such characters are written as escapes. @param json  UTF-8
+[[nodiscard]] std::string shown_json(std::string_view json);
+
+/// Prints a report on standard output; colours of this program stay.
+void print_text(std::string_view text);
+template <class... Args>
+void print(fmt::format_string<Args...> format, Args&&... args) {
+  print_text(fmt::format(format, std::forward<Args>(args)...));
+}
 /// Prints an error, or the reason of an exit code, on standard error; --quiet leaves it.
 void print_error(std::string_view sentence);
 /// Prints a remark on standard error that --quiet leaves out.

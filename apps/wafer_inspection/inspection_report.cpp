@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/table.hpp"
+#include "apps/terminal.hpp"
 
 namespace wafer {
 
@@ -203,7 +204,7 @@ std::string report_json(const InspectionReport& report) {
                              {"camera", report.camera ? json_of(*report.camera) : ordered_json(nullptr)},
                              {"pictures", std::move(pictures)}};
   // File names need not be UTF-8; invalid bytes are replaced, since JSON is UTF-8.
-  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return tutti::programs::shown_json(json.dump(2, ' ', false, ordered_json::error_handler_t::replace)) + "\n";
 }
 
 }  // namespace wafer

@@ -157,8 +157,8 @@ int generate(const Options& options) {
   if (!images) return report_error(images.error());
   if (const auto written = write_images(options.images.front(), *images); !written)
     return report_error(written.error());
-  fmt::print("{} wafers of {} x {} in {}, what is true about each beside it\n", images->pictures.size(),
-             images->grid.width, images->grid.height, options.images.front());
+  tutti::programs::print("{} wafers of {} x {} in {}, what is true about each beside it\n", images->pictures.size(),
+                         images->grid.width, images->grid.height, options.images.front());
   return kOk;
 }
 
@@ -277,7 +277,7 @@ int run_station(const Options& options, const tutti::BackendOptions& backend, co
   InspectionReport report{&images, &program, declared,
                           times_of(tasks, verdict, *record, options.backend.backend, options.backend.clock_name())};
   if (camera != nullptr) report.camera = {camera->name(), camera->counts(), record->summaries.front().triggers};
-  fmt::print("{}", options.json ? report_json(report) : report_text(report));
+  tutti::programs::print("{}", options.json ? report_json(report) : report_text(report));
   int exit_code = exit_code_of(*record, options.backend.simulated());
   print_remarks(*record, exit_code);
   if (camera != nullptr) exit_code = camera_exit_code(*camera, report.camera->triggers, exit_code);

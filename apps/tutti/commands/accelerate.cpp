@@ -132,7 +132,7 @@ Expected<int> run_program(const std::vector<std::string>& program) {
   if (child == 0) {
     signals.leave_to_program();
     execvp(arguments.front(), arguments.data());
-    fmt::print(stderr, "tutti accelerate: {}: {}\n", program.front(), std::strerror(errno));
+    programs::print_error(fmt::format("tutti accelerate: {}: {}", program.front(), std::strerror(errno)));
     _exit(errno == ENOENT ? 127 : 126);
   }
   // An interrupt of the terminal reaches the program, too: it decides.

@@ -6,6 +6,7 @@
 #include "apps/tutti/commands/command.hpp"
 #include "apps/tutti/commands/file_kind.hpp"
 #include "apps/tutti/reports/advice_report.hpp"
+#include "apps/tutti/reports/report.hpp"
 #include "model/control/exchange_yaml.hpp"
 
 namespace tutti::internal {
@@ -20,7 +21,7 @@ int advise_on(const AdviseCommand& command) {
   const auto spec = load_exchange(command.path);
   if (!spec) return report_error(spec.error());
   const Advice advice = advise(*spec);
-  fmt::print("{}", command.json ? advice_json(*spec, advice).dump(2) + "\n" : advice_text(*spec, advice));
+  programs::print("{}", command.json ? json_report(advice_json(*spec, advice)) : advice_text(*spec, advice));
   return kOk;
 }
 

@@ -157,15 +157,14 @@ int bench_copies(const CopiesOptions& options) {
   }
   const double together = static_cast<double>(bytes) / passed.count() / 1e9;
   if (options.json)
-    fmt::print("{}\n", Json{{"schema_version", 1},
-                            {"machine", machine->name()},
-                            {"bytes_each", size->count},
-                            {"flows", flows->size()},
-                            {"together_gbps", together}}
-                           .dump(2));
+    programs::print("{}", json_report(Json{{"schema_version", 1},
+                                           {"machine", machine->name()},
+                                           {"bytes_each", size->count},
+                                           {"flows", flows->size()},
+                                           {"together_gbps", together}}));
   else
-    fmt::print("copies of {} in {} flow{}: {:.2f} GB/s together\n", to_string(*size), flows->size(),
-               flows->size() == 1 ? "" : "s", together);
+    programs::print("copies of {} in {} flow{}: {:.2f} GB/s together\n", to_string(*size), flows->size(),
+                    flows->size() == 1 ? "" : "s", together);
   return interrupted ? kInterrupted : kOk;
 }
 

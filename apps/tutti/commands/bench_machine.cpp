@@ -337,9 +337,9 @@ int bench_machine(const BenchOptions& options) {
     table.add(std::move(cells));
   }
   if (options.json) {
-    fmt::print("{}\n", Json{{"schema_version", 1}, {"machine", machine->name()}, {"rows", json}}.dump(2));
+    programs::print("{}", json_report(Json{{"schema_version", 1}, {"machine", machine->name()}, {"rows", json}}));
   } else {
-    fmt::print("{}", table.text());
+    programs::print("{}", table.text());
   }
   return kOk;
 }

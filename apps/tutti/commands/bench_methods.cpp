@@ -9,6 +9,7 @@
 #include "apps/tutti/commands/file_kind.hpp"
 #include "apps/tutti/commands/kernels.hpp"
 #include "apps/tutti/reports/methods_report.hpp"
+#include "apps/tutti/reports/report.hpp"
 #include "model/sharing/compile_machine.hpp"
 #include "runtime/core/baselines.hpp"
 #include "runtime/dispatch/partition_machines.hpp"
@@ -117,9 +118,9 @@ int bench_methods(const MethodsCommand& command) {
   const auto record = compare(command, *options, *backend, *machine);
   if (!record) return report_error(record.error());
   if (command.json) {
-    fmt::print("{}\n", methods_json(*record).dump(2));
+    programs::print("{}", json_report(methods_json(*record)));
   } else {
-    fmt::print("{}", methods_text(*record));
+    programs::print("{}", methods_text(*record));
   }
   for (const std::string& note : record->notes) programs::print_note(note);
   if (record->holds()) return kOk;

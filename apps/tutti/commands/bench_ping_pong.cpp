@@ -15,6 +15,7 @@
 #include "apps/tutti/commands/host_line.hpp"
 #include "apps/tutti/commands/rig.hpp"
 #include "apps/tutti/reports/ping_pong_report.hpp"
+#include "apps/tutti/reports/report.hpp"
 #include "model/base/joined.hpp"
 #include "model/sharing/compile_machine.hpp"
 #include "runtime/host/today.hpp"
@@ -93,9 +94,9 @@ int bench_ping_pong(const PingPongCommand& options) {
   PingPongRecord record{machine->name(), {}, host_line(options.backend), today(), *plan, *std::move(cases)};
   for (const VertexId gpu : *ranks) record.gpus.push_back(machine->vertex(gpu).name);
   if (options.json)
-    fmt::print("{}\n", ping_pong_json(record).dump(2));
+    programs::print("{}", json_report(ping_pong_json(record)));
   else
-    fmt::print("{}", ping_pong_text(record));
+    programs::print("{}", ping_pong_text(record));
   return kOk;
 }
 

@@ -13,6 +13,7 @@
 #include "apps/tutti/commands/file_kind.hpp"
 #include "apps/tutti/commands/rig.hpp"
 #include "apps/tutti/commands/stencil_cases.hpp"
+#include "apps/tutti/reports/report.hpp"
 #include "apps/tutti/reports/stencil_report.hpp"
 #include "model/control/exchange_yaml.hpp"
 #include "model/sharing/compile_machine.hpp"
@@ -73,9 +74,9 @@ int bench_stencil(const StencilCommand& options) {
   const auto cases = measure_choices(**baselines, *choices, plan);
   if (!cases) return report_end_of_work(cases.error());
   if (options.json)
-    fmt::print("{}\n", stencil_json(*cases, machine->name()).dump(2));
+    programs::print("{}", json_report(stencil_json(*cases, machine->name())));
   else
-    fmt::print("{}", stencil_text(*cases));
+    programs::print("{}", stencil_text(*cases));
   if (!options.exchange.empty())
     if (const auto ok = programs::write_file(options.exchange, exchange_yaml(cases->front().exchange)); !ok)
       return report_error(ok.error());

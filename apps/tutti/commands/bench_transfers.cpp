@@ -16,6 +16,7 @@
 #include "apps/tutti/commands/host_line.hpp"
 #include "apps/tutti/commands/rig.hpp"
 #include "apps/tutti/lab/transfer_bench.hpp"
+#include "apps/tutti/reports/report.hpp"
 #include "apps/tutti/reports/transfers_report.hpp"
 #include "model/base/suggestion.hpp"
 #include "model/sharing/compile_machine.hpp"
@@ -244,7 +245,7 @@ int bench_transfers(const TransfersCommand& command) {
   if (!command.svg.empty())
     if (const auto written = programs::write_file(command.svg, transfers_svg(*record)); !written)
       return report_error(written.error());
-  fmt::print("{}", command.json ? transfers_json(*record).dump(2) + "\n" : transfers_text(*record));
+  programs::print("{}", command.json ? json_report(transfers_json(*record)) : transfers_text(*record));
   for (const std::string& note : record->notes) programs::print_note(note);
   return kOk;
 }

@@ -143,12 +143,12 @@ int bench_wait(const WaitCommand& options) {
   const auto all = measure_all(**baselines, *sweep);
   if (!all) return report_end_of_work(all.error());
   if (!options.json) {
-    fmt::print("{}", reactions_text(*all, *sweep));
+    programs::print("{}", reactions_text(*all, *sweep));
     return kOk;
   }
   Json rows = Json::array();
   for (const Reactions& one : *all) rows.push_back(json_of(one, *sweep));
-  fmt::print("{}\n", Json{{"schema_version", 1}, {"machine", machine->name()}, {"rows", rows}}.dump(2));
+  programs::print("{}", json_report(Json{{"schema_version", 1}, {"machine", machine->name()}, {"rows", rows}}));
   return kOk;
 }
 

@@ -146,10 +146,10 @@ int fit(const Measurements& measurements, const std::optional<Topology>& base, c
                     {"costs", calibration->costs ? costs_json(*calibration->costs, measurements.costs) : Json(nullptr)},
                     {"undetermined", calibration->undetermined},
                     {"left_out", calibration->left_out}};
-    fmt::print("{}\n", json.dump(2));
+    programs::print("{}", json_report(json));
     return kOk;
   }
-  fmt::print(
+  programs::print(
       "{}: {} from {} combinations and {} batches of {} (fingerprint {})\n\n{}\n"
       "The combinations that the graph alone explains worst (all with --json):\n{}",
       options.out, calibration->machine.name(), provenance.combinations, provenance.batches,
@@ -158,17 +158,18 @@ int fit(const Measurements& measurements, const std::optional<Topology>& base, c
                    {"the graph", &calibration->by_graph},
                    {"the table", &calibration->by_table}}),
       worst_text(calibration->by_graph, kWorstShown));
-  fmt::print("\nmeasured rates scatter by {} around the truth\n", percent(calibration->noise));
+  programs::print("\nmeasured rates scatter by {} around the truth\n", percent(calibration->noise));
   if (const double spread = calibration->machine.spread(); spread > 0)
-    fmt::print("from run to run rates vary by {}; completion-aligned gates open earlier for it\n", percent(spread));
+    programs::print("from run to run rates vary by {}; completion-aligned gates open earlier for it\n",
+                    percent(spread));
   if (provenance.batches > 0)
-    fmt::print("batches take {} before data moves, and run {} {} than steady rates\n",
-               to_string(calibration->machine.setup().batch.nominal), percent(std::abs(calibration->batch_speed)),
-               calibration->batch_speed < 0 ? "slower" : "faster");
+    programs::print("batches take {} before data moves, and run {} {} than steady rates\n",
+                    to_string(calibration->machine.setup().batch.nominal), percent(std::abs(calibration->batch_speed)),
+                    calibration->batch_speed < 0 ? "slower" : "faster");
   if (calibration->costs)
-    fmt::print("\n{}", costs_text(calibration->machine.setup(), *calibration->costs, measurements.costs));
-  fmt::print("{}{}", list_text("What the measurements cannot tell", calibration->undetermined),
-             list_text("Left out", calibration->left_out));
+    programs::print("\n{}", costs_text(calibration->machine.setup(), *calibration->costs, measurements.costs));
+  programs::print("{}{}", list_text("What the measurements cannot tell", calibration->undetermined),
+                  list_text("Left out", calibration->left_out));
   return kOk;
 }
 
@@ -241,21 +242,21 @@ int calibrate_check(const CalibrateOptions& options) {
                     {"residuals", residuals_json(now)},
                     {"batches", batches_json(now)},
                     {"left_out", measured.left_out}};
-    fmt::print("{}\n", json.dump(2));
+    programs::print("{}", json_report(json));
   } else {
-    fmt::print("{}\n{}\n{}\nThe combinations that are furthest off:\n{}",
-               moved.empty() ? "the calibration holds" : "the calibration does NOT hold any more",
-               check_notes(*machine, *file, measured.left_out.size()),
-               errors_text({{"links and one total per direction", &plain}, {machine->name(), &now}}),
-               worst_text(now, kWorstShown));
+    programs::print("{}\n{}\n{}\nThe combinations that are furthest off:\n{}",
+                    moved.empty() ? "the calibration holds" : "the calibration does NOT hold any more",
+                    check_notes(*machine, *file, measured.left_out.size()),
+                    errors_text({{"links and one total per direction", &plain}, {machine->name(), &now}}),
+                    worst_text(now, kWorstShown));
     if (!moved.empty()) {
       programs::Table table({"what moved", "calibrated", "measured", "by"});
       for (const Moved& what : moved)
         table.add({what.what, fmt::format("{:.2f}", what.before), fmt::format("{:.2f}", what.now),
                    fmt::format("{:+.1f} %", 100 * (what.now / what.before - 1))});
-      fmt::print("\n{}", table.text());
+      programs::print("\n{}", table.text());
     }
-    fmt::print("{}", list_text("Left out", measured.left_out));
+    programs::print("{}", list_text("Left out", measured.left_out));
   }
   return moved.empty() ? kOk : kDrifted;
 }
@@ -282,14 +283,14 @@ int calibrate_plan(const CalibrateOptions& options) {
                     {"total_ms", to_ms(plan->total())},
                     {"combinations", list},
                     {"ways", others}};
-    fmt::print("{}\n", json.dump(2));
+    programs::print("{}", json_report(json));
     return kOk;
   }
-  fmt::print("{} combinations of {}, {} times {} each: {:.0f} s\n",
-             plan->combinations.size() + plan->copy_routes.size(), machine->name(), plan->repetitions,
-             to_string(plan->each), to_ms(plan->total()) / 1e3);
-  for (const PortSet& streams : plan->combinations) fmt::print("  {}\n", ports_text(streams));
-  for (const CopyRouteSet& copy_routes : plan->copy_routes) fmt::print("  {}\n", routes_text(copy_routes));
+  programs::print("{} combinations of {}, {} times {} each: {:.0f} s\n",
+                  plan->combinations.size() + plan->copy_routes.size(), machine->name(), plan->repetitions,
+                  to_string(plan->each), to_ms(plan->total()) / 1e3);
+  for (const PortSet& streams : plan->combinations) programs::print("  {}\n", ports_text(streams));
+  for (const CopyRouteSet& copy_routes : plan->copy_routes) programs::print("  {}\n", routes_text(copy_routes));
   return kOk;
 }
 

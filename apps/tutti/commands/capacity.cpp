@@ -8,6 +8,7 @@
 #include "apps/tutti/commands/command.hpp"
 #include "apps/tutti/commands/file_kind.hpp"
 #include "apps/tutti/reports/capacity_report.hpp"
+#include "apps/tutti/reports/report.hpp"
 #include "model/base/document.hpp"
 #include "model/base/suggestion.hpp"
 #include "model/base/wide.hpp"
@@ -254,9 +255,9 @@ int capacity(const CapacityCommand& command) {
     if (const auto written = programs::write_file(command.svg, capacity_svg(*answer)); !written)
       return report_error(written.error());
   if (command.file.json) {
-    fmt::print("{}\n", capacity_json(*answer).dump(2));
+    programs::print("{}", json_report(capacity_json(*answer)));
   } else {
-    fmt::print("{}", capacity_text(*answer));
+    programs::print("{}", capacity_text(*answer));
   }
   return kOk;
 }

@@ -73,7 +73,7 @@ void draw_jobs(const Planner& planner, const TaskSet& tasks, const AdmissionVerd
   const auto planned = verdict.admitted ? Expected<PlannedTaskSet>(verdict.admitted->planned())
                                         : AdmissionController(planner).plan(tasks);
   if (!planned) return;
-  if (const std::string drawn = jobs_timeline_text(*planned, columns); !drawn.empty()) fmt::print("\n{}", drawn);
+  if (const std::string drawn = jobs_timeline_text(*planned, columns); !drawn.empty()) programs::print("\n{}", drawn);
 }
 
 /// What the simulated machine runs beside other work, and GPUs do not.
@@ -134,13 +134,13 @@ int check(const CheckCommand& command) {
     json["wcet_growth"] = scaling_json(remedies.critical_scaling_factor);
     json["mends_left_out"] = remedies.left_out.empty() ? Json(nullptr) : Json(remedies.left_out);
     json["notes"] = notes;
-    fmt::print("{}\n", json.dump(2));
+    programs::print("{}", json_report(json));
   } else {
-    fmt::print("{}", verdict_text(tasks, verdict, misses));
+    programs::print("{}", verdict_text(tasks, verdict, misses));
     draw_jobs(**planner, tasks, verdict);
-    if (verdict.answer != Answer::Schedulable) fmt::print("\n{}", remedies_text(remedies));
-    if (!notes.empty()) fmt::print("\n");
-    for (const std::string& note : notes) fmt::print("note: {}\n", note);
+    if (verdict.answer != Answer::Schedulable) programs::print("\n{}", remedies_text(remedies));
+    if (!notes.empty()) programs::print("\n");
+    for (const std::string& note : notes) programs::print("note: {}\n", note);
   }
   note_unknown_kernels(tasks);
   note_costs_without_guarantee(tasks);

@@ -125,9 +125,9 @@ int check_jobs(const std::string& path, const std::string& responses, bool exact
   if (!responses.empty() && !found.exact)
     programs::print_note(fmt::format("the responses in '{}' are bounds; --exact looks at all schedules", responses));
   if (json) {
-    fmt::print("{}\n", answer_json(*jobs, found, word(found.answer), reason).dump(2));
+    programs::print("{}", json_report(answer_json(*jobs, found, word(found.answer), reason)));
   } else {
-    fmt::print("{}", answer_text(*jobs, found, sentence(found.answer), reason));
+    programs::print("{}", answer_text(*jobs, found, sentence(found.answer), reason));
   }
   return found.answer == Answer::Schedulable ? kOk : kRefused;
 }

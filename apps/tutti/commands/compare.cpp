@@ -52,9 +52,9 @@ int compare_batch(const CompareCommand& command, std::span<const Planner* const>
                fmt::format("{:.3f}", to_ms(latest.alone()))});
   }
   if (command.file.json) {
-    fmt::print("{}\n", Json{{"schema_version", 1}, {"planners", rows}}.dump(2));
+    programs::print("{}", json_report(Json{{"schema_version", 1}, {"planners", rows}}));
   } else {
-    fmt::print("{}", table.text());
+    programs::print("{}", table.text());
   }
   return kOk;
 }
@@ -79,9 +79,9 @@ int compare_tasks(const FileOptions& options, std::span<const Planner* const> ch
     rows.push_back(std::move(json));
   }
   if (options.json) {
-    fmt::print("{}\n", Json{{"schema_version", 1}, {"planners", rows}}.dump(2));
+    programs::print("{}", json_report(Json{{"schema_version", 1}, {"planners", rows}}));
   } else {
-    fmt::print("{}", table.text());
+    programs::print("{}", table.text());
   }
   return kOk;
 }

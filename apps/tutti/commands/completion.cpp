@@ -31,8 +31,8 @@ void add_completion(programs::CommandLine& program) {
                    : fmt::format("there is no script for '{}'; give one of {}", text, fmt::join(names, ", "));
       });
   command.runs([shell, &program] {
-    fmt::print("{}",
-               std::ranges::find(programs::kShells, *shell, &programs::Shell::name)->script(program.description()));
+    programs::print(
+        "{}", std::ranges::find(programs::kShells, *shell, &programs::Shell::name)->script(program.description()));
     return kOk;
   });
 }

@@ -51,7 +51,7 @@ std::vector<ConfigFile> files_in(const std::filesystem::path& folder) {
 std::string configs_json(const std::filesystem::path& folder, const std::vector<ConfigFile>& files) {
   Json rows = Json::array();
   for (const ConfigFile& file : files) rows.push_back({{"name", file.name}, {"about", file.about}});
-  return Json{{"schema_version", 1}, {"folder", folder.string()}, {"files", rows}}.dump(2) + "\n";
+  return json_report(Json{{"schema_version", 1}, {"folder", folder.string()}, {"files", rows}});
 }
 
 std::string configs_text(const std::filesystem::path& folder, const std::vector<ConfigFile>& files) {
@@ -66,11 +66,11 @@ int list_configs(const ConfigsCommand& command) {
   if (folder.empty())
     return report_error({ErrorCode::Machine, "the folder share/tutti/configs is not there; install tutti again", {}});
   if (command.folder) {
-    fmt::print("{}\n", folder.string());
+    programs::print("{}\n", folder.string());
     return kOk;
   }
   const std::vector<ConfigFile> files = files_in(folder);
-  fmt::print("{}", command.json ? configs_json(folder, files) : configs_text(folder, files));
+  programs::print("{}", command.json ? configs_json(folder, files) : configs_text(folder, files));
   return kOk;
 }
 

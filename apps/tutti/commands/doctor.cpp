@@ -11,6 +11,7 @@
 #include "apps/tutti/commands/self_test.hpp"
 #include "apps/tutti/lab/detected_machine.hpp"
 #include "apps/tutti/reports/doctor_report.hpp"
+#include "apps/tutti/reports/report.hpp"
 #include "model/sharing/compile_machine.hpp"
 #include "runtime/doctor/calibration_checks.hpp"
 #include "runtime/doctor/gpu_checks.hpp"
@@ -173,7 +174,7 @@ Expected<Diagnosis> diagnose(const DoctorCommand& command) {
 int doctor(const DoctorCommand& command) {
   const auto diagnosis = diagnose(command);
   if (!diagnosis) return report_error(diagnosis.error());
-  fmt::print("{}", command.json ? doctor_json(*diagnosis).dump(2) + "\n" : doctor_text(*diagnosis));
+  programs::print("{}", command.json ? json_report(doctor_json(*diagnosis)) : doctor_text(*diagnosis));
   for (const std::string& note : diagnosis->notes) programs::print_note(note);
   if (!command.self_test.empty() && programs::watch_for_interrupt()) return kInterrupted;
   return diagnosis->count(FindingState::Risk) > 0 ? kRefused : kOk;

@@ -42,7 +42,7 @@ void add_manual(programs::CommandLine& program) {
   command.runs([words, &program]() -> int {
     const auto page = page_of(program.description(), *words);
     if (!page) return report_error(page.error());
-    fmt::print("{}", *page);
+    programs::print("{}", *page);
     return kOk;
   });
 }

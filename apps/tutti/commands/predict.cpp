@@ -57,10 +57,10 @@ int predict(const PredictCommand& command) {
     Json json = timeline_json(**planner, batch->machine(), prediction.timeline, prediction.latest);
     json["schema_version"] = 1;
     add_plan(json, batch->machine().name(), plan_of(*batch, prediction));
-    fmt::print("{}\n", json.dump(2));
+    programs::print("{}", json_report(json));
   } else {
-    fmt::print("{}", timeline_text(**planner, batch->machine(), prediction.timeline, prediction.latest,
-                                   programs::terminal_columns()));
+    programs::print("{}", timeline_text(**planner, batch->machine(), prediction.timeline, prediction.latest,
+                                        programs::terminal_columns()));
   }
   return kOk;
 }

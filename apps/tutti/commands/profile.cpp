@@ -164,7 +164,7 @@ int profile(const ProfileCommand& command) {
   for (const MeasuredKernel& kernel : *measured)
     rows.push_back({&kernel, &stream_at(set, kernel.at), kernel.declared(command.margin / 100, today())});
   const auto written = original ? write_copy(command, *original, rows) : Expected<void>();  // first: nobody may read on
-  fmt::print("{}", command.file.json ? profile_json(set, rows).dump(2) + "\n" : profile_text(set, rows));
+  programs::print("{}", command.file.json ? json_report(profile_json(set, rows)) : profile_text(set, rows));
   if (!written) return report_error(written.error());
   return kOk;
 }

@@ -1,3 +1,5 @@
+#include "apps/tutti/reports/report.hpp"
+
 #include <algorithm>
 #include <memory>
 #include <tuple>
@@ -50,9 +52,9 @@ int report(const ReportCommand& command) {
                             .value());
   if (command.json) {
     // What a damaged file holds as text may be none.
-    fmt::print("{}\n", journal_json(report).dump(2, ' ', false, Json::error_handler_t::replace));
+    programs::print("{}", json_report(journal_json(report)));
   } else {
-    fmt::print("{}", journal_text(report));
+    programs::print("{}", journal_text(report));
   }
   return exit_code_of(report);
 }

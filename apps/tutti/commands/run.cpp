@@ -20,6 +20,7 @@
 #include "apps/tutti/reports/chains_report.hpp"
 #include "apps/tutti/reports/faults_report.hpp"
 #include "apps/tutti/reports/live_run.hpp"
+#include "apps/tutti/reports/report.hpp"
 #include "apps/tutti/reports/responses_svg.hpp"
 #include "apps/tutti/reports/run_report.hpp"
 #include "runtime/dispatch/faulty_machines.hpp"
@@ -240,13 +241,13 @@ int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, con
     json["self_test"] = self_test_json(self_test);
     json["faults"] = faulty ? faults_json(*faults, planned.tasks, faulty->counts()) : Json(nullptr);
     if (shows_bound_by) json["bound_by"] = bound_by_json(planned.tasks, *record);
-    fmt::print("{}\n", json.dump(2));
+    programs::print("{}", json_report(json));
   } else {
-    fmt::print("{}{}", run_text(planned.tasks, bounds, *record, place),
-               measured_chains_text(planned.tasks, chains, measured));
-    if (shows_bound_by) fmt::print("{}", bound_by_text(planned.tasks, *record));
-    if (faulty) fmt::print("\n{}", faults_text(*faults, planned.tasks, faulty->counts()));
-    if (self_test) fmt::print("\n{}", self_test_text(*self_test));
+    programs::print("{}{}", run_text(planned.tasks, bounds, *record, place),
+                    measured_chains_text(planned.tasks, chains, measured));
+    if (shows_bound_by) programs::print("{}", bound_by_text(planned.tasks, *record));
+    if (faulty) programs::print("\n{}", faults_text(*faults, planned.tasks, faulty->counts()));
+    if (self_test) programs::print("\n{}", self_test_text(*self_test));
   }
   if (unwritten) return report_error(*unwritten);
   if (!command.svg.empty()) {

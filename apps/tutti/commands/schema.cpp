@@ -39,16 +39,16 @@ std::vector<std::string> names_of_schemas() {
 int print_schema(const std::string& name) {
   const std::vector<std::string> names = names_of_schemas();
   if (name.empty()) {
-    fmt::print("{}\n", fmt::join(names, "\n"));
+    programs::print("{}\n", fmt::join(names, "\n"));
     return kOk;
   }
   if (const auto input = std::ranges::find(kInputs, name, &InputSchema::name); input != kInputs.end()) {
-    fmt::print("{}\n", Json::parse(input->text()).dump(2));
+    programs::print("{}", json_report(Json::parse(input->text())));
     return kOk;
   }
   const auto outputs = output_schemas();
   if (const auto output = std::ranges::find(outputs, name, &OutputSchema::name); output != outputs.end()) {
-    fmt::print("{}", output->text);
+    programs::print("{}", output->text);
     return kOk;
   }
   const std::string guess = suggestion(name, std::vector<std::string_view>(names.begin(), names.end()));

@@ -98,15 +98,14 @@ int expand_tasks(const ExpandOptions& options) {
       return report_error(written.error());
   const bool here = options.out.empty();
   if (options.file.json)
-    fmt::print("{}\n", Json{{"schema_version", 1},
-                            {"count", jobs->size()},
-                            {"out", here ? Json(nullptr) : Json(options.out)},
-                            {"jobs", here ? jobs_json(*jobs) : Json(nullptr)}}
-                           .dump(2));
+    programs::print("{}", json_report(Json{{"schema_version", 1},
+                                           {"count", jobs->size()},
+                                           {"out", here ? Json(nullptr) : Json(options.out)},
+                                           {"jobs", here ? jobs_json(*jobs) : Json(nullptr)}}));
   else if (here)
-    fmt::print("{}", jobs_text(*jobs));
+    programs::print("{}", jobs_text(*jobs));
   else
-    fmt::print("{} jobs, times in ns: {}\n", jobs->size(), options.out);
+    programs::print("{} jobs, times in ns: {}\n", jobs->size(), options.out);
   return kOk;
 }
 

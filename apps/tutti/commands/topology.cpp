@@ -76,12 +76,12 @@ std::vector<std::string> joined_columns(std::vector<std::string> first, const st
 }
 
 void show_background(const Topology& machine) {
-  if (const auto devices = device_names(machine); !devices.empty()) fmt::print("\ndevices: {}\n", joined(devices));
-  if (machine.background().empty()) return fmt::print("\nbackground: none\n");
+  if (const auto devices = device_names(machine); !devices.empty()) programs::print("\ndevices: {}\n", joined(devices));
+  if (machine.background().empty()) return programs::print("\nbackground: none\n");
   programs::Table flows({"background", "nominal GB/s", "most GB/s"});
   for (const BackgroundFlow& flow : machine.background())
     flows.add({route_text(machine, flow.route), rate_text(flow.bandwidth.nominal), rate_text(flow.bandwidth.most)});
-  fmt::print("\n{}", flows.text());
+  programs::print("\n{}", flows.text());
 }
 
 /// What copies, computes and buffers: engines of GPUs, cores of cpus, threads of pageable memories.
@@ -98,14 +98,14 @@ void show_vertices(const Topology& machine) {
       gpus.add({gpu.name, fmt::to_string(gpu.copy_engines), std::string(serve),
                 gpu.memory ? to_string(*gpu.memory) : "-", or_dash(gpu.bus_id)});
     }
-    fmt::print("\n{}", gpus.text());
+    programs::print("\n{}", gpus.text());
   }
   for (const Vertex& vertex : machine.vertices()) {
     if (vertex.kind == VertexKind::Cpu)
-      fmt::print("{}: host work on {} core{}\n", vertex.name, vertex.cores, vertex.cores == 1 ? "" : "s");
+      programs::print("{}: host work on {} core{}\n", vertex.name, vertex.cores, vertex.cores == 1 ? "" : "s");
     if (vertex.pageable)
-      fmt::print("{}: pageable, {} threads beside each copy engine, buffers of {}, without them below {}\n",
-                 vertex.name, vertex.producers, to_string(vertex.buffer), to_string(vertex.crossover));
+      programs::print("{}: pageable, {} threads beside each copy engine, buffers of {}, without them below {}\n",
+                      vertex.name, vertex.producers, to_string(vertex.buffer), to_string(vertex.crossover));
   }
 }
 
@@ -123,14 +123,14 @@ std::string peer_text(const PeerSpec& peer) {
 
 /// What a guarantee adds to the rates: costs of commands, the margin, how streams are held until their instants.
 void show_guarantees(const Topology& machine) {
-  fmt::print("\nset-up\n{}", setup_text(machine.setup()));
+  programs::print("\nset-up\n{}", setup_text(machine.setup()));
   const Margin& margin = machine.margin();
-  fmt::print("margin: {:g} % and {}, added to the length of every batch\n", 100 * margin.relative,
-             to_string(margin.absolute));
-  fmt::print("gate: {}, on hardware\n", machine.spec().gate);
-  fmt::print("peer access: {}\n", peer_text(machine.spec().peer_access));
-  fmt::print("staged copies: chunks of {}\n", to_string(machine.staging_chunk()));
-  if (machine.spread() > 0) fmt::print("spread: rates vary by {:g} % from run to run\n", 100 * machine.spread());
+  programs::print("margin: {:g} % and {}, added to the length of every batch\n", 100 * margin.relative,
+                  to_string(margin.absolute));
+  programs::print("gate: {}, on hardware\n", machine.spec().gate);
+  programs::print("peer access: {}\n", peer_text(machine.spec().peer_access));
+  programs::print("staged copies: chunks of {}\n", to_string(machine.staging_chunk()));
+  if (machine.spread() > 0) programs::print("spread: rates vary by {:g} % from run to run\n", 100 * machine.spread());
 }
 
 /// The measured rows of the table beside the rates of the graph alone, the largest deviation first.
@@ -174,11 +174,11 @@ void show_table(const Topology& machine) {
   for (const auto& group : measured.symmetric()) {
     std::vector<std::string> names;
     for (const std::uint32_t gpu : group) names.push_back(machine.vertex(machine.gpus()[gpu]).name);
-    fmt::print("symmetric: {}\n", joined(names));
+    programs::print("symmetric: {}\n", joined(names));
   }
   const auto residuals = residuals_of(machine);
-  fmt::print("table: {} combinations measured, {} interpolated\n", residuals.size(),
-             measured.entries().size() - residuals.size());
+  programs::print("table: {} combinations measured, {} interpolated\n", residuals.size(),
+                  measured.entries().size() - residuals.size());
   if (residuals.empty()) return;
   programs::Table worst({"where the graph alone is furthest off", "measured GB/s", "graph GB/s", "off by"});
   for (const std::size_t column : {1U, 2U}) worst.align_left(column);
@@ -187,22 +187,23 @@ void show_table(const Topology& machine) {
                copies_rates_text(machine, residuals[i].streams, residuals[i].measured),
                copies_rates_text(machine, residuals[i].streams, residuals[i].predicted),
                fmt::format("{:+.1f} %", 100 * residuals[i].worst())});
-  fmt::print("\n{}", worst.text());
+  programs::print("\n{}", worst.text());
 }
 
 void show_text(const Topology& machine) {
-  fmt::print("{}: {} vertices, {} links, {} shared capacities\n", machine.name(), machine.vertices().size(),
-             machine.links().size(), machine.shared().size());
+  programs::print("{}: {} vertices, {} links, {} shared capacities\n", machine.name(), machine.vertices().size(),
+                  machine.links().size(), machine.shared().size());
   if (const auto& from = machine.spec().provenance)
-    fmt::print("calibrated from {} combinations and {} batches of {}, date {}, fingerprint {}\n", from->combinations,
-               from->batches, from->host.empty() ? "an unnamed host" : from->host, from->date, from->fingerprint);
+    programs::print("calibrated from {} combinations and {} batches of {}, date {}, fingerprint {}\n",
+                    from->combinations, from->batches, from->host.empty() ? "an unnamed host" : from->host, from->date,
+                    from->fingerprint);
   programs::Table links(joined_columns({"link", "theoretical GB/s"}, bandwidth_titles(machine)));
   for (std::size_t i = 0; i < machine.links().size(); ++i) {
     const LinkBandwidth& bandwidth = machine.links()[i].bandwidth;
     links.add(joined_columns({link_name(machine, LinkId(i)), rate_text(bandwidth.theoretical)},
                              bandwidth_columns(machine, i, bandwidth)));
   }
-  fmt::print("\n{}", links.text());
+  programs::print("\n{}", links.text());
   if (!machine.shared().empty()) {
     const auto titles = joined_columns({"shared capacity"}, bandwidth_titles(machine));
     programs::Table shared(joined_columns(titles, {"links x cost"}));
@@ -212,13 +213,13 @@ void show_text(const Topology& machine) {
       const auto columns = bandwidth_columns(machine, machine.links().size() + s, capacity.capacity);
       shared.add(joined_columns(joined_columns({capacity.name}, columns), {members_text(machine, capacity)}));
     }
-    fmt::print("\n{}", shared.text());
+    programs::print("\n{}", shared.text());
   }
   show_vertices(machine);
   show_background(machine);
   show_guarantees(machine);
-  fmt::print("weights: h2d {}, d2h {}, peer {}\n", machine.weights().h2d, machine.weights().d2h,
-             machine.weights().peer);
+  programs::print("weights: h2d {}, d2h {}, peer {}\n", machine.weights().h2d, machine.weights().d2h,
+                  machine.weights().peer);
   show_table(without_background(machine));
 }
 
@@ -300,7 +301,7 @@ int show(const ShowCommand& command) {
   if (!machine) return report_error(machine.error());
   if (const auto drawn = draw(command, *machine); !drawn) return report_error(drawn.error());
   if (command.json) {
-    fmt::print("{}\n", show_json(*machine).dump(2));
+    programs::print("{}", json_report(show_json(*machine)));
   } else {
     show_text(*machine);
   }

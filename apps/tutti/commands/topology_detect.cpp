@@ -10,6 +10,7 @@
 #include "apps/tutti/commands/command.hpp"
 #include "apps/tutti/lab/detected_machine.hpp"
 #include "apps/tutti/reports/host_report.hpp"
+#include "apps/tutti/reports/report.hpp"
 #include "model/base/document.hpp"
 #include "model/sharing/compile_machine.hpp"
 #include "runtime/host/cuda_library.hpp"
@@ -49,12 +50,12 @@ int detect(const DetectOptions& options) {
   if (options.json) {
     Json json = host_json(*host);
     json["out"] = options.out.empty() ? Json(nullptr) : Json(options.out);
-    fmt::print("{}\n", json.dump(2));
+    programs::print("{}", json_report(json));
     return kOk;
   }
-  fmt::print("{}", host_text(*host));
+  programs::print("{}", host_text(*host));
   if (!options.out.empty())
-    fmt::print("\n{}: a first machine; its first lines say which of its bandwidths are guesses\n", options.out);
+    programs::print("\n{}: a first machine; its first lines say which of its bandwidths are guesses\n", options.out);
   return kOk;
 }
 

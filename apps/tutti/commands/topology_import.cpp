@@ -41,18 +41,17 @@ int import_topology(const ImportOptions& options) {
   if (!options.out.empty())
     if (const auto written = programs::write_file(options.out, yaml); !written) return report_error(written.error());
   if (options.json)
-    fmt::print("{}\n", Json{{"schema_version", 1},
-                            {"source", imported->source},
-                            {"machine", options.name},
-                            {"gpus", imported->host.devices.size()},
-                            {"measured", !imported->up.empty()},
-                            {"out", options.out.empty() ? Json(nullptr) : Json(options.out)}}
-                           .dump(2));
+    programs::print("{}", json_report(Json{{"schema_version", 1},
+                                           {"source", imported->source},
+                                           {"machine", options.name},
+                                           {"gpus", imported->host.devices.size()},
+                                           {"measured", !imported->up.empty()},
+                                           {"out", options.out.empty() ? Json(nullptr) : Json(options.out)}}));
   else if (options.out.empty())
-    fmt::print("{}", yaml);
+    programs::print("{}", yaml);
   else
-    fmt::print("{}: {} GPUs, from a file of {}; its first lines say what is assumed\n", options.out,
-               imported->host.devices.size(), imported->source);
+    programs::print("{}: {} GPUs, from a file of {}; its first lines say what is assumed\n", options.out,
+                    imported->host.devices.size(), imported->source);
   return kOk;
 }
 

@@ -40,9 +40,9 @@ int trigger(const TriggerCommand& command) {
     if (const auto done = word->fire(); !done) return report_error(done.error());
   }
   if (command.json)
-    fmt::print("{}\n", Json{{"schema_version", 1}, {"trigger", command.name}, {"fired", fired}}.dump(2));
+    programs::print("{}", json_report(Json{{"schema_version", 1}, {"trigger", command.name}, {"fired", fired}}));
   else
-    fmt::print("fired '{}' {} times\n", command.name, fired);
+    programs::print("fired '{}' {} times\n", command.name, fired);
   return fired < command.times ? programs::kInterrupted : programs::kOk;
 }
 

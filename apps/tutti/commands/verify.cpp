@@ -368,15 +368,15 @@ int report(const VerifyCommand& command, const Workload& workload, const Verifie
       return report_error(written.error());
   const auto groups = results_by_group(workload.batches, results);
   if (command.file.json) {
-    fmt::print("{}\n", json.dump(2));
+    programs::print("{}", json_report(json));
   } else {
     const std::string_view actual = command.backend.actual();
-    if (command.random > 0) fmt::print("seed {}\n", command.seed);
-    if (results.size() <= kMostDetailed) fmt::print("{}\n", batches_text(workload.batches, results, actual));
+    if (command.random > 0) programs::print("seed {}\n", command.seed);
+    if (results.size() <= kMostDetailed) programs::print("{}\n", batches_text(workload.batches, results, actual));
     for (std::size_t i = 0; i < command.files.size(); ++i)
-      fmt::print("{}\n{}\n", workload.batches[i].name, ports_text(results[i], actual));
-    fmt::print("{}{}{}{}{}", worst_text(workload.batches, results, actual), late_text(workload.batches, results),
-               groups_text(groups), large_text(groups), starts_text(workload.machine, runs.starts_us));
+      programs::print("{}\n{}\n", workload.batches[i].name, ports_text(results[i], actual));
+    programs::print("{}{}{}{}{}", worst_text(workload.batches, results, actual), late_text(workload.batches, results),
+                    groups_text(groups), large_text(groups), starts_text(workload.machine, runs.starts_us));
   }
   const Group& all = groups.at("all");
   int exit_code = kOk;

@@ -59,7 +59,7 @@ int view(const ViewCommand& command) {
     });
     if (!written) return report_error(written.error());
   }
-  for (const std::string& fault : faults) fmt::print(stderr, "{}: {}\n", command.path, fault);
+  for (const std::string& fault : faults) programs::print_error(fmt::format("{}: {}", command.path, fault));
   return faults.empty() ? kOk : kUsage;
 }
 

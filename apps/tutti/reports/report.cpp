@@ -157,6 +157,10 @@ std::string ms(const std::optional<Duration>& time) { return time ? fmt::format(
 
 Json json_ms(const std::optional<Duration>& time) { return time ? Json(to_ms(*time)) : Json(nullptr); }
 
+std::string json_report(const Json& json) {
+  return programs::shown_json(json.dump(2, ' ', false, Json::error_handler_t::replace)) + "\n";
+}
+
 std::string discipline(const TaskSet& set, bool overlaps) {
   if (overlaps)
     return fmt::format("non-preemptive {} by local deadline, jobs overlap", to_string(policy_of_resources(set.policy)));

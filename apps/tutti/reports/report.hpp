@@ -19,6 +19,9 @@ using Json = nlohmann::ordered_json;
 /// Milliseconds as a number, or null where there is no time.
 [[nodiscard]] Json json_ms(const std::optional<Duration>& time);
 
+/// What a command prints with --json. Texts that are no UTF-8 have U+FFFD where they are none.
+[[nodiscard]] std::string json_report(const Json& json);
+
 /// "schedulable", "not_schedulable", "unknown".
 [[nodiscard]] std::string_view word(Answer answer);
 /// The answer as a sentence, in colour where standard output has colours.

@@ -247,7 +247,8 @@ class Import(Programs):
             (rates.replace('[["55.12", "55.09"]]', "null"), "testcases[1].bandwidth_matrix: 'device_to_host_memcpy_ce' has no matrix (status Passed)"),
             (rates.replace('["393.88", "N/A"]', '["393.88"]'), "a row is a list, as long as the others"),
             (rates.replace("device_to_host_memcpy_ce", "other"), "must both be there"),
-            ('<!DOCTYPE a [<!ENTITY x "y"><!ENTITY z "&x;&x;">]><topology>&z;</topology>', "there is no GPU"),
+            ('<!DOCTYPE a [<!ENTITY x "y"><!ENTITY z "&x;&x;">]><topology>&z;</topology>', "given:1:1: this XML declares entities"),
+            (hwloc.replace("hwloc2.dtd\">", "hwloc2.dtd\" [<!ENTITY big 'x'>]>"), "given:1:1: this XML declares entities"),
             ("<topology>" + "<object>" * 200 + "</object>" * 200 + "</topology>", "nested deeper than any host"),
             ("[" * 100000, "neither XML"), ("{" * 100000, "nested deeper than any measurement"),
         ):

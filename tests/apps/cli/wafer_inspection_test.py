@@ -51,6 +51,20 @@ class Wafer(Programs):
                          [(int(row["x_px"]), int(row["y_px"])) for row in rows])
         self.refuses(self.wafer("--images", self.folder / "w", "--marked", self.folder / "w"), "would replace the pictures")
 
+    # The name of a picture is a text of somebody else: a terminal gets no escape sequence of it, a script gets it whole.
+    def test_names_of_pictures_are_shown_without_controls(self):
+        self.wafer("generate", "--images", self.folder / "w", "--size", 256, "--count", 1)
+        (self.folder / "w/wafer000.json").unlink()
+        name = "w\u202eafer\u009b2J\x1b[2J.png"
+        (self.folder / "w/wafer000.png").rename(self.folder / "w" / name)
+        run = self.wafer("--images", self.folder / "w", "--jobs", 1, "--json")
+        self.assertEqual([picture["image"] for picture in json.loads(run.stdout)["pictures"]], [name])
+        broken = (self.folder / "w" / name).read_bytes()[:500]
+        (self.folder / "w" / name).write_bytes(broken)
+        for shown in (run, self.wafer("--images", self.folder / "w")):
+            self.assertNotRegex(shown.stdout + shown.stderr, "[\u202e\u009b\x1b]")
+        self.assertIn("w?afer?2J?[2J.png: ", shown.stderr)
+
     def tiff(self, name, levels, width, bits=16, cut=None, **fields):
         """An uncompressed TIFF of one strip, low byte first; fields replace entries of its directory."""
         pixels = b"".join(level.to_bytes(bits // 8, "little") for level in levels)
