@@ -150,7 +150,9 @@ std::vector<std::vector<Duration>> responses_of(const RunRecord& record) {
 /// The endpoint of metrics that the command asks for, or null.
 Expected<std::unique_ptr<MetricsEndpoint>> metrics_endpoint(const RunCommand& command) {
   if (!command.metrics_listen) return nullptr;
-  auto opened = parse_listen_address(*command.metrics_listen).and_then(&MetricsEndpoint::open);
+  auto opened = parse_listen_address(*command.metrics_listen).and_then([](const ListenAddress& address) {
+    return MetricsEndpoint::open(address);
+  });
   if (!opened) opened.error().message.insert(0, "--metrics-listen: ");
   return opened;
 }

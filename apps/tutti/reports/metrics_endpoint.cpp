@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -19,6 +20,8 @@
 
 namespace tutti::internal {
 namespace {
+
+using SteadyClock = std::chrono::steady_clock;
 
 constexpr unsigned kMostClients = 16, kMostSilentSeconds = 5;
 constexpr std::size_t kClientBytes = 8 << 10;  // the head of its request, and that of its answer
@@ -115,7 +118,9 @@ class MetricsEndpoint::Server {
     if (daemon_ != nullptr) MHD_stop_daemon(daemon_);
   }
 
-  void publish(const std::string& text) {
+  /// @param longest  a request that takes longer is cut off
+  void publish(const std::string& text, std::chrono::seconds longest) {
+    cut_off_before(SteadyClock::now() - longest);
     Response made = response_of(text, kPrometheus);
     const std::lock_guard lock(mutex_);
     metrics_.swap(made);
@@ -139,7 +144,35 @@ class MetricsEndpoint::Server {
     daemon_ = MHD_start_daemon(MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_ITC, 0, nullptr, nullptr, &Server::on_request,
                                this, MHD_OPTION_LISTEN_SOCKET, socket, MHD_OPTION_CONNECTION_LIMIT, kMostClients,
                                MHD_OPTION_CONNECTION_TIMEOUT, kMostSilentSeconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                               kClientBytes, MHD_OPTION_END);
+                               kClientBytes, MHD_OPTION_NOTIFY_CONNECTION, &Server::on_connection, this,
+                               MHD_OPTION_NOTIFY_COMPLETED, &Server::on_completed, this, MHD_OPTION_END);
+  }
+
+  static int socket_of(MHD_Connection* connection) {
+    const auto* const found = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    return found == nullptr ? -1 : found->connect_fd;
+  }
+  /// A client has come; or it has gone, and its socket is closed behind this call.
+  static void on_connection(void* self, MHD_Connection* connection, void**, MHD_ConnectionNotificationCode what) {
+    auto& server = *static_cast<Server*>(self);
+    const std::lock_guard lock(server.clients_mutex_);
+    if (what == MHD_CONNECTION_NOTIFY_STARTED)
+      server.clients_[socket_of(connection)] = SteadyClock::now();
+    else
+      server.clients_.erase(socket_of(connection));
+  }
+  static void on_completed(void* self, MHD_Connection* connection, void**, MHD_RequestTerminationCode) {
+    auto& server = *static_cast<Server*>(self);
+    const std::lock_guard lock(server.clients_mutex_);
+    if (const auto client = server.clients_.find(socket_of(connection)); client != server.clients_.end())
+      client->second = SteadyClock::now();
+  }
+  /// Cuts off clients whose request is older: the library's limit is one on silence, and a client that sends or takes a
+  /// byte now and then would keep its place for ever.
+  void cut_off_before(SteadyClock::time_point oldest) {
+    const std::lock_guard lock(clients_mutex_);
+    for (const auto& [socket, since] : clients_)
+      if (since < oldest) shutdown(socket, SHUT_RDWR);
   }
 
   /// Called when the head of a request has come, and when all of it has.
@@ -168,24 +201,27 @@ class MetricsEndpoint::Server {
   const Response not_allowed_ = response_of("metrics are read with GET or HEAD\n", kPlain, "GET, HEAD");
   std::mutex mutex_;
   Response metrics_ = response_of("", kPrometheus);  // guarded by the mutex
+  std::mutex clients_mutex_;
+  std::map<int, SteadyClock::time_point> clients_;  // by socket: since when its request is under way; guarded by that
   MHD_Daemon* daemon_ = nullptr;
 };
 
-MetricsEndpoint::MetricsEndpoint(std::unique_ptr<Server> server, std::string url)
-    : server_(std::move(server)), url_(std::move(url)) {}
+MetricsEndpoint::MetricsEndpoint(std::unique_ptr<Server> server, std::string url, std::chrono::seconds longest)
+    : server_(std::move(server)), url_(std::move(url)), longest_(longest) {}
 
 MetricsEndpoint::~MetricsEndpoint() = default;
 
-Expected<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::open(const ListenAddress& address) {
+Expected<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::open(const ListenAddress& address,
+                                                                 std::chrono::seconds longest) {
   const auto socket = listening(address);
   if (!socket) return tl::unexpected(socket.error());
   std::string url = fmt::format("http://{}/metrics", text_of(*socket));
   auto server = Server::start(*socket);
   if (!server) return tl::unexpected(std::move(server.error()));
-  return std::unique_ptr<MetricsEndpoint>(new MetricsEndpoint(*std::move(server), std::move(url)));
+  return std::unique_ptr<MetricsEndpoint>(new MetricsEndpoint(*std::move(server), std::move(url), longest));
 }
 
-void MetricsEndpoint::publish(const std::string& text) { server_->publish(text); }
+void MetricsEndpoint::publish(const std::string& text) { server_->publish(text, longest_); }
 
 Expected<ListenAddress> parse_listen_address(std::string_view text) {
   const std::size_t colon = text.rfind(':');

@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -23,13 +24,16 @@ struct ListenAddress {
 /// Serves a text for Prometheus over HTTP, at /metrics, as long as it lives.
 ///
 /// It answers in a thread of its own, of ordinary priority, with what was published last: whoever publishes waits for
-/// no client. At most 16 clients are connected, others wait; one that is silent for 5 s is cut off, and a request is at
-/// most some kB long, without a body.
+/// no client. At most 16 clients are connected, others wait; one that is silent for 5 s is cut off, and so is one whose
+/// request takes longer than 10 s, at the next text that is published. A request is at most some kB long, without a
+/// body.
 class MetricsEndpoint {
  public:
   /// Listens, and starts the thread: call it in a thread with the cores that any thread may have.
   /// @errors InvalidInput: the address is in use, or none of this host. Machine: there is no thread or no memory.
-  [[nodiscard]] static Expected<std::unique_ptr<MetricsEndpoint>> open(const ListenAddress& address);
+  /// @param longest  a request may take
+  [[nodiscard]] static Expected<std::unique_ptr<MetricsEndpoint>> open(
+      const ListenAddress& address, std::chrono::seconds longest = std::chrono::seconds{10});
   MetricsEndpoint(const MetricsEndpoint&) = delete;  // its thread refers to it
   MetricsEndpoint& operator=(const MetricsEndpoint&) = delete;
   /// Cuts off all clients and closes the port.
@@ -42,10 +46,11 @@ class MetricsEndpoint {
 
  private:
   class Server;
-  MetricsEndpoint(std::unique_ptr<Server> server, std::string url);
+  MetricsEndpoint(std::unique_ptr<Server> server, std::string url, std::chrono::seconds longest);
 
   std::unique_ptr<Server> server_;
   std::string url_;
+  std::chrono::seconds longest_;
 };
 
 }  // namespace tutti::internal
