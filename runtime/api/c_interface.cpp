@@ -234,6 +234,7 @@ RunOptions options_of(const tutti_run_options& options) {
   made.seed = options.seed;
   made.journal = text_or_empty(options.journal);
   made.journal_size = Bytes{options.journal_size};
+  made.journal_files = options.journal_files;
   for (size_t i = 0; options.triggers != nullptr && i < options.trigger_count; ++i) {
     const tutti_task_trigger& of_task = options.triggers[i];
     if (of_task.trigger == nullptr)

@@ -77,8 +77,8 @@ class UserRun {
       return internal::invalid_input("no task of the set has a batch, so there is nothing to run; give one a job");
     auto machines = internal::PartitionMachines::make(options_.backend, planned_, *planned_.tasks.machine, kernels_);
     if (!machines) return tl::unexpected(machines.error());
-    auto journal = internal::RunJournal::open(options_.journal, options_.journal_size, planned_, bounds, chains,
-                                              machines->place());
+    auto journal = internal::RunJournal::open({options_.journal, options_.journal_size, options_.journal_files},
+                                              planned_, bounds, chains, machines->place());
     if (!journal) return tl::unexpected(std::move(journal.error()));
     const auto triggers = internal::TriggerSources::make(planned_.tasks, trigger_origins(machines->place()));
     if (!triggers) return tl::unexpected(triggers.error());

@@ -190,10 +190,11 @@ struct RunOptions {
   BackendOptions backend = {};
   std::optional<std::uint64_t> jobs = {};        ///< number of arrivals, all tasks together
   std::optional<Duration> arrivals_before = {};  ///< arrivals before this instant; neither: one hyperperiod
-  bool endless = false;      ///< until `stop` is set, in bounded memory; neither of the above is given then
-  std::string journal = {};  ///< a file into which each job is written while the set runs; `tutti report` reads it
-  Bytes journal_size{};      ///< a file of that size is followed by another; 0: never
-  std::uint64_t seed = 1;    ///< of release jitter and random input
+  bool endless = false;           ///< until `stop` is set, in bounded memory; neither of the above is given then
+  std::string journal = {};       ///< a file into which each job is written while the set runs; `tutti report` reads it
+  Bytes journal_size{};           ///< a file of that size is followed by another; 0: never
+  std::size_t journal_files = 0;  ///< with `journal_size`: the newest so many files are kept; 0: all
+  std::uint64_t seed = 1;         ///< of release jitter and random input
   /// By tasks whose release is external. Those without one have the word in shared memory that the set names; on the
   /// virtual clock a simulated device fires them once a period.
   std::map<std::string, Trigger> triggers = {};

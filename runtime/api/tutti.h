@@ -297,6 +297,7 @@ typedef struct tutti_run_options {
   size_t trigger_count;
   const char* journal;  /**< a file into which each job is written while the set runs; null: none */
   int64_t journal_size; /**< a file of that size in bytes is followed by another; 0: never */
+  size_t journal_files; /**< with `journal_size`: the newest so many files are kept; 0: all */
 } tutti_run_options;
 
 /** Summary of a run. */

@@ -34,15 +34,15 @@ JournalHeader header_of(const PlannedTaskSet& planned, KnownBounds bounds, Known
 
 }  // namespace
 
-Expected<RunJournal> RunJournal::open(const std::string& path, Bytes rotate_at, const PlannedTaskSet& planned,
-                                      KnownBounds bounds, KnownBounds chains, const RunPlace& place,
-                                      JournalObserver* observer) {
+Expected<RunJournal> RunJournal::open(const JournalFiles& files, const PlannedTaskSet& planned, KnownBounds bounds,
+                                      KnownBounds chains, const RunPlace& place, JournalObserver* observer) {
   RunJournal made;
-  if (path.empty() && observer == nullptr) return made;
-  JournalOptions options{.partitions = place.partitions, .rotate_at = rotate_at, .observer = observer};
+  if (files.path.empty() && observer == nullptr) return made;
+  JournalOptions options{
+      .partitions = place.partitions, .rotate_at = files.rotate_at, .keep = files.keep, .observer = observer};
   if (place.clock == "virtual") options.when_full = WhenFull::Wait;
-  auto header = path.empty() ? JournalHeader{} : header_of(planned, bounds, chains, place);
-  auto journal = Journal::open(path, std::move(header), options);
+  auto header = files.path.empty() ? JournalHeader{} : header_of(planned, bounds, chains, place);
+  auto journal = Journal::open(files.path, std::move(header), options);
   if (!journal) return tl::unexpected(std::move(journal.error()));
   made.journal_ = *std::move(journal);
   for (std::size_t i = 0; i < place.partitions; ++i) made.recorders_.push_back(&made.journal_->recorder(i));

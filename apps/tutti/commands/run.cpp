@@ -45,6 +45,7 @@ struct RunCommand {
   std::string faults;
   std::string journal;
   std::string journal_size;
+  std::optional<std::int64_t> journal_files;
   std::string trace;
   std::string metrics;
   std::optional<std::string> metrics_listen;
@@ -121,14 +122,15 @@ Expected<RunJournal> open_journal(const RunCommand& command, const PlannedTaskSe
                                   const WorstResponses& bounds, const ChainBounds& chains, const RunPlace& place,
                                   JournalObserver* observer) {
   if (command.journal.empty() && !command.trace.empty())
-    return RunJournal::open(scratch_journal(command.trace), Bytes{}, planned, bounds, chains, place, observer);
-  Bytes rotate_at{};
+    return RunJournal::open({scratch_journal(command.trace)}, planned, bounds, chains, place, observer);
+  JournalFiles files{command.journal};
+  if (command.journal_files) files.keep = static_cast<std::size_t>(*command.journal_files);
   if (!command.journal_size.empty()) {
     const auto size = parse_bytes(command.journal_size);
     if (!size) return invalid_input("--journal-size: " + size.error().message);
-    rotate_at = *size;
+    files.rotate_at = *size;
   }
-  return RunJournal::open(command.journal, rotate_at, planned, bounds, chains, place, observer);
+  return RunJournal::open(files, planned, bounds, chains, place, observer);
 }
 
 std::vector<MeasuredTask> measured_tasks(const PlannedTaskSet& planned, const WorstResponses& bounds) {
@@ -404,6 +406,11 @@ void add_run(programs::CommandLine& program) {
   programs::Option journal_size =
       command.add("--journal-size", &options->journal_size, "a file of that size is followed by another, like 100 MB")
           .needs(journal);
+  command
+      .add("--journal-files", &options->journal_files,
+           "keeps the newest so many files of the run, and deletes older ones; without it all are kept")
+      .between(1, 1'000'000)
+      .needs(journal_size);
   command.add("--trace", &options->trace, kTraceOption).output().excludes(journal_size);
   command.add("--svg", &options->svg, "draw the responses of each task beside bound and deadline into this file")
       .output();

@@ -316,5 +316,24 @@ tasks:
             self.assertEqual(answer["summary"][0]["worst_response_ms"], milliseconds)
 
 
+    # So many bytes that there were ten files without a limit; the newest have the last jobs.
+    def test_the_newest_files_of_a_journal_are_kept(self):
+        words = ("run", WAFER, "--set", "image=1MB", "--jobs", 3000, "--journal", "j", "--journal-size", "10 kB")
+        counts = []
+        for kept, limit in ((None, ()), (3, ("--journal-files", 3)), (1, ("--journal-files", 1))):
+            folder = self.folder / str(kept)
+            folder.mkdir()
+            run = self.run_program("tutti/tutti", *words[:1], ROOT / WAFER, *words[2:], *limit, cwd=folder)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            counts.append(len(list(folder.iterdir())))
+            report = self.tutti("report", *folder.iterdir(), "--json")
+            jobs = json.loads(report.stdout)["recorded_jobs"]
+            (self.assertEqual if kept is None else self.assertLess)(jobs, 3000)
+        self.assertGreater(counts[0], 10)
+        self.assertEqual(counts[1:], [3, 1])
+        self.assertEqual(self.tutti(*words[:-2], "--journal-files", 3).returncode, 2)
+        self.assertEqual(self.tutti(*words, "--journal-files", 0).returncode, 2)
+
+
 if __name__ == "__main__":
     sys.exit(main())
