@@ -1,5 +1,6 @@
 #include "runtime/cuda/preload/pageable_copies.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 
@@ -31,14 +32,17 @@ struct Known {
   unsigned type = 0;  // 0: nothing, ordinary memory
   int device = -1;
   bool managed = false;
+  CUdeviceptr begin = 0;  // of its allocation on a device
+  std::size_t bytes = 0;
 };
 
 std::optional<Known> known_of(const CopyDriver& driver, const void* address) {
   Known known;
   unsigned managed = 0;
   std::array attributes{CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-                        CU_POINTER_ATTRIBUTE_IS_MANAGED};
-  std::array<void*, 3> values{&known.type, &known.device, &managed};
+                        CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                        CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+  std::array<void*, 5> values{&known.type, &known.device, &managed, &known.begin, &known.bytes};
   if (driver.attributes_of(attributes.size(), attributes.data(), values.data(),
                            reinterpret_cast<CUdeviceptr>(address)) != CUDA_SUCCESS)
     return std::nullopt;
@@ -54,9 +58,13 @@ bool is_ordinary(const CopyDriver& driver, const void* begin, std::size_t bytes)
   return true;
 }
 
-bool is_on(CUdevice device, const CopyDriver& driver, const void* address) {
-  const auto known = known_of(driver, address);
-  return known && known->type == CU_MEMORYTYPE_DEVICE && !known->managed && known->device == device;
+/// Whether all of these bytes are on the device, in one allocation: of a copy that is too long none is written.
+bool is_on(CUdevice device, const CopyDriver& driver, const void* begin, std::size_t bytes) {
+  const auto known = known_of(driver, begin);
+  if (!known || known->type != CU_MEMORYTYPE_DEVICE || known->managed || known->device != device) return false;
+  const auto first = reinterpret_cast<CUdeviceptr>(begin);
+  return first >= known->begin && first - known->begin <= known->bytes &&
+         bytes <= known->bytes - (first - known->begin);
 }
 
 bool is_captured(const CopyDriver& driver, CUstream stream) {
@@ -72,11 +80,11 @@ std::optional<CopyDirection> PageableCopies::direction_of(const CopyCall& call) 
   CUdevice device = 0;
   if (driver_.current_device(&device) != CUDA_SUCCESS) return std::nullopt;
   const bool may_go_up = call.kind == cudaMemcpyHostToDevice || call.kind == cudaMemcpyDefault;
-  if (may_go_up && call.bytes >= settings_.up_from && is_on(device, driver_, call.to) &&
+  if (may_go_up && call.bytes >= settings_.up_from && is_on(device, driver_, call.to, call.bytes) &&
       is_ordinary(driver_, call.from, call.bytes))
     return CopyDirection::Up;
   const bool may_go_down = call.kind == cudaMemcpyDeviceToHost || call.kind == cudaMemcpyDefault;
-  if (may_go_down && call.bytes >= settings_.down_from && is_on(device, driver_, call.from) &&
+  if (may_go_down && call.bytes >= settings_.down_from && is_on(device, driver_, call.from, call.bytes) &&
       is_ordinary(driver_, call.to, call.bytes))
     return CopyDirection::Down;
   return std::nullopt;
@@ -166,14 +174,18 @@ void PageableCopies::count_plain(CopyDirection direction, std::size_t bytes, std
   counts_of(direction).plain.add(bytes, time);
 }
 
-/// A child that forked before the first copier was made has lost nothing.
+/// A child that forked before the first copier was made has lost nothing. What its parent has counted is the parent's.
 void PageableCopies::after_fork(bool is_child) {
   if (is_child && !places_.empty()) off_ = true;
+  if (is_child) counts_ = {};
+  is_child_ = is_child_ || is_child;
   mutex_.unlock();
 }
 
 std::string PageableCopies::report() {
   const std::lock_guard lock(mutex_);
+  const auto copied = [](const DirectionCounts& counts) { return counts.fast.calls + counts.plain.calls > 0; };
+  if (is_child_ && std::ranges::none_of(counts_, copied)) return "";
   std::string line = "{\"pid\": " + std::to_string(getpid());
   const auto add = [&](const std::string& name, const CopyCounts& counts) {
     // Whole numbers alone: the program may have set a locale that writes 0,5.

@@ -74,7 +74,7 @@ class PageableCopies {
   void after_fork(bool is_child);
 
   [[nodiscard]] const CopySettings& settings() const { return settings_; }
-  /// One line of JSON about all copies so far.
+  /// One line of JSON about all copies of this process so far; empty of one that was forked and has made none.
   [[nodiscard]] std::string report();
 
  private:
@@ -102,6 +102,7 @@ class PageableCopies {
   std::map<CUcontext, Place> places_;
   int failures_ = 0;
   std::array<DirectionCounts, 2> counts_{};  // [CopyDirection]
+  bool is_child_ = false;                    // of a process that had counts of its own
 };
 
 }  // namespace tutti::internal::cuda

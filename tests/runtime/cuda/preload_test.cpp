@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -48,9 +51,17 @@ int copies_of_the_driver() {
   return host_cuda::counted_calls("cuMemcpyHtoDAsync_v2") + host_cuda::counted_calls("cuMemcpyDtoHAsync_v2");
 }
 
+/// Of this process and those that it forks.
+const std::string& report_file() {
+  static const std::string file = testing::TempDir() + "/copies." + std::to_string(getpid());
+  return file;
+}
+
 class Preload : public testing::Test {
  protected:
+  static void TearDownTestSuite() { std::remove(report_file().c_str()); }
   void SetUp() override {
+    ASSERT_EQ(setenv("TUTTI_COPY_REPORT", report_file().c_str(), 1), 0);  // before the first copy, which looks
     ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
     CUcontext context = nullptr;
     ASSERT_EQ(cuCtxGetCurrent(&context), CUDA_SUCCESS);  // the program has loaded the driver
@@ -125,6 +136,22 @@ TEST_F(Preload, LeavesErrorsToTheRuntime) {
   EXPECT_EQ(cudaMemcpy(nullptr, host.data(), size, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
   // What follows works.
   EXPECT_EQ(cudaMemcpy(device.data(), host.data(), size, cudaMemcpyHostToDevice), cudaSuccess);
+}
+
+// 300 KiB and one byte for a GPU's 300 KiB: the runtime refuses the copy, and no piece of it was made before.
+TEST_F(Preload, ACopyThatIsTooLongWritesNothing) {
+  const std::size_t size = 300 * kKiB;
+  const DeviceBytes device(size);
+  const Bytes zeros(size, 0);
+  Bytes host(size + 1, 7), back(size);
+  ASSERT_EQ(cudaMemcpy(device.data(), zeros.data(), size, cudaMemcpyHostToDevice), cudaSuccess);
+  const int before = copies_of_the_driver();
+  EXPECT_EQ(cudaMemcpy(device.data(), host.data(), size + 1, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemcpy(host.data(), device.data(), size + 1, cudaMemcpyDeviceToHost), cudaErrorInvalidValue);
+  EXPECT_EQ(copies_of_the_driver(), before);
+  EXPECT_EQ(host, Bytes(size + 1, 7));
+  ASSERT_EQ(cudaMemcpy(back.data(), device.data(), size, cudaMemcpyDeviceToHost), cudaSuccess);
+  EXPECT_EQ(back, zeros);
 }
 
 TEST_F(Preload, LeavesCapturedStreamsAlone) {
@@ -229,6 +256,39 @@ TEST_F(Preload, AForkedChildIsNotHeldUp) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status;
   EXPECT_EQ(cudaMemcpy(device.data(), host.data(), size, cudaMemcpyHostToDevice), cudaSuccess);
+}
+
+/// Lines that processes with the library append to their report when they exit.
+std::vector<std::string> report_lines() {
+  std::ifstream report(report_file());
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(report, line);) lines.push_back(line);
+  return lines;
+}
+
+// Of two children that end in order, one copies nothing and one once, 300 KiB in the program's own way: one line,
+// without what their parent has copied.
+TEST_F(Preload, AForkedChildReportsItsOwnCopies) {
+  const std::size_t size = 300 * kKiB;
+  const DeviceBytes device(size);
+  const Bytes host(size, 7);
+  ASSERT_EQ(cudaMemcpy(device.data(), host.data(), size, cudaMemcpyHostToDevice), cudaSuccess);
+  const std::size_t before = report_lines().size();
+  for (const bool copies : {false, true}) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      host_cuda::fail_next("cudaMemcpyAsync", cudaErrorInvalidDevice);
+      if (copies) static_cast<void>(cudaMemcpyAsync(device.data(), host.data(), size, cudaMemcpyHostToDevice, nullptr));
+      std::exit(0);  // in order: the library reports
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+  }
+  const auto lines = report_lines();
+  ASSERT_EQ(lines.size(), before + 1);
+  EXPECT_NE(lines.back().find("\"up\": {\"calls\": 0, \"bytes\": 0"), std::string::npos) << lines.back();
+  EXPECT_NE(lines.back().find("\"plain_up\": {\"calls\": 1, \"bytes\": 307200"), std::string::npos) << lines.back();
 }
 
 }  // namespace

@@ -89,6 +89,10 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes,
       *static_cast<int*>(values[i]) = region ? region->device : -1;
     else if (attributes[i] == CU_POINTER_ATTRIBUTE_IS_MANAGED)
       *static_cast<unsigned*>(values[i]) = 0;
+    else if (attributes[i] == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)
+      *static_cast<CUdeviceptr*>(values[i]) = region ? reinterpret_cast<CUdeviceptr>(region->begin) : 0;
+    else if (attributes[i] == CU_POINTER_ATTRIBUTE_RANGE_SIZE)
+      *static_cast<std::size_t*>(values[i]) = region ? region->size : 0;
     else
       return CUDA_ERROR_INVALID_VALUE;
   }
