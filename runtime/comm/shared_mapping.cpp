@@ -113,6 +113,10 @@ Expected<SharedMapping> SharedMapping::join(const SharedJob& job) {
   if (mapping->fabric_.ranks() != job.ranks)
     return invalid_input(fmt::format("the job '{}' has {} ranks, and one that joins says {}; start all with one number",
                                      job.name, mapping->fabric_.ranks(), job.ranks));
+  if (mapping->fabric_.lanes() != kSoftLanes || mapping->memory_.size() < arena_start(job.ranks))
+    return machine_error(
+        fmt::format("the shared memory of the job '{}' (/dev/shm{}) is too short, or another program's; remove it",
+                    job.name, *path));
   return std::move(*mapping);
 }
 

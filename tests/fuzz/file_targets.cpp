@@ -13,6 +13,9 @@ constexpr std::array<std::string_view, 1> kChanges{"configs/changes"};
 constexpr std::array<std::string_view, 1> kExchanges{"configs/control"};
 constexpr std::array<std::string_view, 1> kFaults{"configs/faults"};
 constexpr std::array<std::string_view, 1> kMeasurements{"tests/golden/h200x4-second-host.json"};
+constexpr std::array<std::string_view, 4> kImports{"tests/golden/import/hwloc.xml", "tests/golden/import/nccl.xml",
+                                                   "tests/golden/import/nvidia-smi.txt",
+                                                   "tests/golden/import/nvbandwidth.json"};
 
 // A row a target.
 // clang-format off
@@ -29,6 +32,9 @@ constexpr std::array kTargets{
     Target{"jobs", takes_jobs, {}},
     Target{"journal", takes_journal, {}},
     Target{"recording", takes_recording, {}},
+    Target{"copies", takes_copies, {}},
+    Target{"import", takes_import, kImports},
+    Target{"shared_words", takes_shared_words, {}},
 };
 // clang-format on
 

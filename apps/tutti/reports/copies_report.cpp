@@ -17,10 +17,16 @@ struct Counts {
   double seconds = 0;
 
   void add(const nlohmann::json& process, const std::string& name) {
-    const auto counts = process.value(name, nlohmann::json::object());
-    calls += counts.value("calls", std::uint64_t{0});
-    bytes += counts.value("bytes", std::uint64_t{0});
-    seconds += counts.value("seconds", 0.0);
+    const auto counts = process.find(name);
+    if (counts == process.end() || !counts->is_object()) return;
+    const auto whole = [&](const char* key) {  // whatever programs have written into the file
+      const auto number = counts->find(key);
+      return number != counts->end() && number->is_number_unsigned() ? number->get<std::uint64_t>() : 0;
+    };
+    calls += whole("calls");
+    bytes += whole("bytes");
+    if (const auto time = counts->find("seconds"); time != counts->end() && time->is_number())
+      seconds += time->get<double>();
   }
   [[nodiscard]] double gb() const { return static_cast<double>(bytes) / 1e9; }
   [[nodiscard]] double rate() const { return gb() / seconds; }

@@ -227,6 +227,18 @@ TEST(Processes, BadJobsAreRefused) {
             fmt::format("the job '{}' has the ranks 0 to 0, and no rank 1", job.name));
 }
 
+// The header of a fabric of one rank, in a file that ends before the memory that ranks allocate begins.
+TEST(Processes, SharedMemoryThatIsTooShortIsRefused) {
+  const SharedJob job = job_named("short", 1);
+  const auto first = SharedMapping::create(job);
+  ASSERT_TRUE(first.has_value());
+  const std::string file = "/dev/shm/tutti-comm." + job.name;
+  ASSERT_EQ(truncate(file.c_str(), static_cast<off_t>(Fabric::size(1, kSoftLanes))), 0);
+  const auto joined = SharedMapping::join(job);
+  ASSERT_FALSE(joined.has_value());
+  EXPECT_NE(joined.error().message.find(file + ") is too short"), std::string::npos) << joined.error().message;
+}
+
 TEST(Processes, ARankThatDoesNotComeIsNamed) {
   SharedJob job = job_named("alone", 2);
   job.meeting = std::chrono::milliseconds{50};
