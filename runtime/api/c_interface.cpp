@@ -4,9 +4,11 @@
 #include <stdexcept>
 #include <utility>
 
+#include "runtime/api/handles.hpp"
 #include "runtime/api/profile.hpp"
 #include "runtime/api/tutti.h"
 #include "runtime/api/version.hpp"
+#include "runtime/core/backend.hpp"
 
 struct tutti_machine {
   tutti::Machine value;
@@ -394,9 +396,12 @@ tutti_prepared_batch* tutti_prepare(tutti_runtime* runtime, const tutti_batch* b
                                     const tutti_stream_binding* bindings, size_t count, int in_flight) {
   if (runtime == nullptr) return tutti::refuse_null("the runtime"), nullptr;
   if (batch == nullptr) return tutti::refuse_null("the batch"), nullptr;
-  return tutti::made<tutti_prepared_batch>([&] {
+  return tutti::made<tutti_prepared_batch>([&]() -> tutti::Expected<tutti::PreparedBatch> {
+    const size_t bound = bindings == nullptr ? 0 : count;
+    const auto& streams = tutti::internal::Handles::state(batch->value);
+    if (auto ok = tutti::internal::check_number_of_bindings(*streams, bound); !ok) return tl::unexpected(ok.error());
     std::vector<tutti::StreamBinding> own;
-    for (size_t i = 0; bindings != nullptr && i < count; ++i) own.push_back(tutti::binding_of(bindings[i]));
+    for (size_t i = 0; i < bound; ++i) own.push_back(tutti::binding_of(bindings[i]));
     return runtime->value.prepare(batch->value, std::move(own), in_flight);
   });
 }

@@ -1,5 +1,8 @@
 #include "runtime/api/runtime.hpp"
 
+#include <atomic>
+#include <type_traits>
+
 #include <fmt/format.h>
 
 #include "runtime/api/handles.hpp"
@@ -15,6 +18,7 @@ struct internal::RuntimeState {
   KernelRegistry kernels;
   const Planner* planner;
   std::optional<BackendStack> stack;  // present once the runtime is open
+  std::atomic<const void*> user{};    // the thread that a call is under way in, by an address of its own
 
   [[nodiscard]] Executor& executor() const { return stack->executor(); }
 };
@@ -49,6 +53,47 @@ using internal::RunsOfBatch;
 using internal::RuntimeState;
 
 constexpr int kMostInFlight = 64;
+
+/// A call that uses a runtime, for as long as it lives: there is one at a time.
+class Use {
+ public:
+  explicit Use(RuntimeState& runtime) : runtime_(runtime) {
+    is_only_ = runtime.user.compare_exchange_strong(before_, &thread_);
+  }
+  Use(const Use&) = delete;  // it stands for one call
+  Use& operator=(const Use&) = delete;
+  ~Use() {
+    if (is_only_) runtime_.user.store(nullptr, std::memory_order_release);
+  }
+
+  [[nodiscard]] Expected<void> check() const {
+    if (is_only_) return {};
+    if (before_ == &thread_)
+      return internal::invalid_input(
+          "a kernel calls the runtime that runs it, which would wait for itself; call it behind the batch");
+    return internal::invalid_input(
+        "another thread is in a call of this runtime, or a kernel of it calls it; use a runtime, and what was made "
+        "from "
+        "it, in one call at a time");
+  }
+
+ private:
+  static thread_local char thread_;
+
+  RuntimeState& runtime_;
+  const void* before_ = nullptr;  // the thread that the runtime is in use by
+  bool is_only_ = false;
+};
+thread_local char Use::thread_ = 0;
+
+/// Does what a call is for, if no other call uses the runtime. It allocates nothing.
+/// @param runtime  kept until the call is over: a kernel may free its last handle meanwhile
+template <class Call>
+std::invoke_result_t<Call> use(const std::shared_ptr<RuntimeState> runtime, const Call& call) {
+  const Use one(*runtime);
+  if (auto ok = one.check(); !ok) return tl::unexpected(std::move(ok.error()));
+  return call();
+}
 
 Expected<void> check_machine(const RuntimeState& runtime, const internal::Batch& batch) {
   if (batch.machine() == runtime.machine) return {};
@@ -146,9 +191,11 @@ Expected<Buffer> allocate_by(Allocate by, const std::shared_ptr<internal::Runtim
   if (!vertex)
     return internal::invalid_input(
         fmt::format("machine '{}' has no '{:.80}'; name one of its memories or GPUs", state->machine.name(), place));
-  return (state->executor().backend().*by)(*vertex, size).map([&](internal::Buffer&& memory) {
-    return Handles::make<Buffer>(
-        std::make_shared<internal::BufferState>(internal::BufferState{state, std::move(memory)}), size);
+  return use(state, [&] {
+    return (state->executor().backend().*by)(*vertex, size).map([&](internal::Buffer&& memory) {
+      return Handles::make<Buffer>(
+          std::make_shared<internal::BufferState>(internal::BufferState{state, std::move(memory)}), size);
+    });
   });
 }
 
@@ -194,13 +241,15 @@ Expected<PreparedBatch> Runtime::prepare(const Batch& batch, std::vector<StreamB
   const auto translated = translation.bindings(std::move(bindings));
   if (!translated) return tl::unexpected(translated.error());
   auto runs = std::make_shared<RunsOfBatch>(RunsOfBatch{state_, std::move(translation.buffers), {}});
-  const internal::ExecutionPlan planned = plan(*state_->planner, *operation);
-  for (int i = 0; i < in_flight; ++i) {
-    auto prepared = state_->executor().prepare(planned, *translated);
-    if (!prepared) return tl::unexpected(std::move(prepared.error()));
-    runs->slots.push_back({*std::move(prepared)});
-  }
-  return Handles::make<PreparedBatch>(std::move(runs));
+  return use(state_, [&]() -> Expected<PreparedBatch> {
+    const internal::ExecutionPlan planned = plan(*runs->runtime->planner, *operation);
+    for (int i = 0; i < in_flight; ++i) {
+      auto prepared = runs->executor().prepare(planned, *translated);
+      if (!prepared) return tl::unexpected(std::move(prepared.error()));
+      runs->slots.push_back({*std::move(prepared)});
+    }
+    return Handles::make<PreparedBatch>(std::move(runs));
+  });
 }
 
 std::vector<std::string> Runtime::notes() const {
@@ -214,18 +263,20 @@ std::vector<PinnedUse> Runtime::pinned_memory() const {
 }
 
 Expected<BatchRun> batchOpAsync(PreparedBatch& batch) {
-  const std::shared_ptr<RunsOfBatch>& runs = Handles::state(batch);
+  const std::shared_ptr<RunsOfBatch> runs = Handles::state(batch);
   if (!runs) return internal::empty_handle("prepared batch");
-  for (std::size_t i = 0; i < runs->slots.size(); ++i) {
-    RunsOfBatch::Slot& slot = runs->slots[i];
-    if (!runs->is_free(slot)) continue;
-    return runs->executor().issue(slot.batch).map([&] {
-      slot.held = slot.issued = true;
-      return Handles::make<BatchRun>(runs, i);
-    });
-  }
-  return internal::invalid_input(
-      fmt::format("{} runs of the batch are in flight; synchronize one, or prepare it for more", runs->slots.size()));
+  return use(runs->runtime, [&]() -> Expected<BatchRun> {
+    for (std::size_t i = 0; i < runs->slots.size(); ++i) {
+      RunsOfBatch::Slot& slot = runs->slots[i];
+      if (!runs->is_free(slot)) continue;
+      return runs->executor().issue(slot.batch).map([&] {
+        slot.held = slot.issued = true;
+        return Handles::make<BatchRun>(runs, i);
+      });
+    }
+    return internal::invalid_input(
+        fmt::format("{} runs of the batch are in flight; synchronize one, or prepare it for more", runs->slots.size()));
+  });
 }
 
 Expected<BatchRun> batchOpAsync(Runtime& runtime, const Batch& batch, std::vector<StreamBinding> bindings) {
@@ -245,20 +296,23 @@ Expected<BatchResult> batchOp(Runtime& runtime, const Batch& batch, std::vector<
 }
 
 Expected<bool> batchOpQuery(BatchRun& run) {
-  const std::shared_ptr<RunsOfBatch>& runs = Handles::state(run);
+  const std::shared_ptr<RunsOfBatch> runs = Handles::state(run);
   if (!runs) return internal::empty_handle("run");
-  return runs->executor().query(runs->slots[Handles::place(run)].batch);
+  return use(runs->runtime,
+             [&]() -> Expected<bool> { return runs->executor().query(runs->slots[Handles::place(run)].batch); });
 }
 
 Expected<BatchResult> batchOpSynchronize(BatchRun& run) {
-  const BatchRun ended = std::move(run);
-  const std::shared_ptr<RunsOfBatch>& runs = Handles::state(ended);
+  const std::shared_ptr<RunsOfBatch> runs = Handles::state(run);
   if (!runs) return internal::empty_handle("run");
-  return runs->executor()
-      .synchronize(runs->slots[Handles::place(ended)].batch)
-      .map([](const internal::BatchResult& result) {
-        return BatchResult{result.start, result.finish, result.overruns};
-      });
+  return use(runs->runtime, [&]() -> Expected<BatchResult> {
+    const BatchRun ended = std::move(run);
+    return runs->executor()
+        .synchronize(runs->slots[Handles::place(ended)].batch)
+        .map([](const internal::BatchResult& result) {
+          return BatchResult{result.start, result.finish, result.overruns};
+        });
+  });
 }
 
 }  // namespace tutti

@@ -63,13 +63,16 @@ tl::unexpected<Error> does_not_fit(Bytes size, std::string_view place, Bytes use
                                    to_string(used), to_string(total)));
 }
 
+Expected<void> check_number_of_bindings(const Batch& batch, std::size_t bindings) {
+  if (bindings == batch.streams().size()) return {};
+  return invalid_input(
+      fmt::format("the batch has {} streams and {} bindings; bind each stream", batch.streams().size(), bindings));
+}
+
 Expected<void> check_bindings(const Batch& batch, std::span<const StreamBinding> bindings) {
   const Topology& machine = batch.machine();
   const auto streams = batch.streams();
-  if (bindings.size() != streams.size()) {
-    return invalid_input(
-        fmt::format("the batch has {} streams and {} bindings; bind each stream", streams.size(), bindings.size()));
-  }
+  if (auto ok = check_number_of_bindings(batch, bindings.size()); !ok) return ok;
   for (std::size_t s = 0; s < streams.size(); ++s) {
     const CommandStream& stream = streams[s];
     const StreamBinding& binding = bindings[s];

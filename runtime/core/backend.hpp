@@ -189,6 +189,9 @@ void fill_kernel_inputs(const Batch& batch, std::span<StreamBinding> bindings);
 /// The error of a stream whose kernel failed. For backends.
 [[nodiscard]] Error kernel_failed(const CommandStream& stream, std::string_view what);
 
+/// Checks that a batch has so many streams.
+[[nodiscard]] Expected<void> check_number_of_bindings(const Batch& batch, std::size_t bindings);
+
 /// Checks the bindings of a batch: count, places and sizes. For backends.
 [[nodiscard]] Expected<void> check_bindings(const Batch& batch, std::span<const StreamBinding> bindings);
 

@@ -1,7 +1,11 @@
 // Batches through the installed headers alone, linked with the shared library.
 #include <algorithm>
 #include <chrono>
+#include <functional>
+#include <optional>
+#include <random>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -204,6 +208,110 @@ TEST(ApiMisuse, AKernelThatThrowsFailsItsBatchAlone) {
   auto prepared = runtime.prepare(batch, runtime.allocate_for(batch).value()).value();
   expect_refused(tutti::batchOp(prepared), "no std::exception", tutti::ErrorCode::Kernel);
   EXPECT_TRUE(tutti::batchOp(prepared));
+}
+
+/// A batch of one kernel, which does what a test tells it to.
+struct CallingBatch {
+  const Batch batch = doubled();
+  std::function<void()> inside;  // called once
+  Runtime runtime = open(batch, with_double([this](const tutti::KernelLaunch&) {
+                           if (inside) std::exchange(inside, {})();
+                         }));
+  std::vector<tutti::StreamBinding> bindings = runtime.allocate_for(batch).value();
+  std::optional<tutti::PreparedBatch> prepared = runtime.prepare(batch, bindings, 2).value();
+};
+
+TEST(ApiMisuse, AKernelThatCallsItsRuntime) {
+  CallingBatch it;
+  auto run = tutti::batchOpAsync(*it.prepared).value(), next = tutti::batchOpAsync(*it.prepared).value();
+  constexpr auto kWords = "a kernel calls the runtime that runs it";
+  it.inside = [&] {
+    expect_refused(tutti::batchOp(*it.prepared), kWords);
+    expect_refused(tutti::batchOpAsync(*it.prepared), kWords);
+    expect_refused(tutti::batchOpQuery(next), kWords);
+    expect_refused(tutti::batchOpSynchronize(next), kWords);
+    expect_refused(it.runtime.allocate("mem0", Bytes{1}), kWords);
+    expect_refused(it.runtime.prepare(it.batch, it.bindings), kWords);
+  };
+  EXPECT_TRUE(tutti::batchOpSynchronize(run));
+  EXPECT_FALSE(it.inside) << "it was called";
+  EXPECT_TRUE(tutti::batchOpSynchronize(next)) << "a call that was refused changed nothing";
+  EXPECT_TRUE(tutti::batchOp(*it.prepared));
+}
+
+TEST(ApiMisuse, AKernelThatFreesWhatRunsIt) {
+  CallingBatch it;
+  it.inside = [&] {
+    it.prepared.reset();
+    it.bindings.clear();
+    const Runtime gone = std::move(it.runtime);
+  };
+  EXPECT_TRUE(tutti::batchOp(*it.prepared));
+  EXPECT_FALSE(it.prepared);
+}
+
+TEST(ApiMisuse, TwoThreadsAtOnce) {
+  CallingBatch it;
+  it.inside = [&] {
+    std::thread([&] {
+      expect_refused(tutti::batchOp(*it.prepared), "another thread is in a call of this runtime");
+      expect_refused(it.runtime.allocate("mem0", Bytes{1}), "another thread is in a call of this runtime");
+    }).join();
+  };
+  EXPECT_TRUE(tutti::batchOp(*it.prepared));
+  std::thread([&] { EXPECT_TRUE(tutti::batchOp(*it.prepared)) << "one after the other"; }).join();
+}
+
+// Calls in any order, with handles in any state: each has an answer or a sentence.
+TEST(ApiMisuse, CallsInAnyOrder) {
+  std::mt19937 random(7);  // NOLINT: the same calls each time
+  const auto any = [&](std::size_t count) { return random() % count; };
+  const std::vector<Batch> batches{doubled(), Batch::load(kPublished).value(),
+                                   Batch::load(TUTTI_TEST_FILES "/down.yaml").value()};
+  std::vector<Runtime> runtimes;
+  for (const Batch& batch : batches) runtimes.push_back(open(batch));
+  std::vector<std::vector<tutti::StreamBinding>> bindings(1);
+  std::vector<tutti::PreparedBatch> prepared;
+  std::vector<tutti::BatchRun> runs;
+  int answers = 0, sentences = 0;
+  const auto note = [&](const auto& answer) {
+    answer ? ++answers : ++sentences;
+    if (!answer) {
+      EXPECT_GT(answer.error().message.size(), 20U);
+    }
+  };
+  const auto keep = [&](auto& handles, auto&& answer) {
+    note(answer);
+    if (answer) handles.push_back(*std::move(answer));
+  };
+  for (int call = 0; call < 4000; ++call) {
+    Runtime& runtime = runtimes[any(runtimes.size())];
+    const Batch& batch = batches[any(batches.size())];
+    switch (any(9)) {
+      case 0: keep(bindings, runtime.allocate_for(batch)); break;
+      case 1: keep(prepared, runtime.prepare(batch, bindings[any(bindings.size())], static_cast<int>(any(4)))); break;
+      case 2:
+        if (!prepared.empty()) keep(runs, tutti::batchOpAsync(prepared[any(prepared.size())]));
+        break;
+      case 3:
+        if (!prepared.empty()) note(tutti::batchOp(prepared[any(prepared.size())]));
+        break;
+      case 4:
+        if (!runs.empty()) note(tutti::batchOpQuery(runs[any(runs.size())]));
+        break;
+      case 5:
+        if (!runs.empty()) note(tutti::batchOpSynchronize(runs[any(runs.size())]));
+        break;
+      case 6: note(tutti::batchOp(runtime, batch, bindings[any(bindings.size())])); break;
+      case 7: note(runtime.allocate("gpu0", Bytes{static_cast<std::int64_t>(any(100)) - 20})); break;
+      default:  // handles go in any order, too
+        if (!prepared.empty() && any(4) == 0) prepared.erase(prepared.begin() + static_cast<int>(any(prepared.size())));
+        if (!runs.empty() && any(2) == 0) runs.erase(runs.begin() + static_cast<int>(any(runs.size())));
+        if (any(20) == 0) runtime = open(batch);
+    }
+  }
+  EXPECT_GT(answers, 200);
+  EXPECT_GT(sentences, 200);
 }
 
 TEST(ApiMisuse, KernelsThatAreNotThere) {

@@ -69,6 +69,9 @@ static void runs(const char* folder) {
   binding.kernel_output = out;
   tutti_prepared_batch* prepared = tutti_prepare(runtime, batch, &binding, 1, 2);
   check(prepared != NULL, "a batch is prepared");
+  check(tutti_prepare(runtime, batch, &binding, 1000000, 1) == NULL &&
+            strstr(tutti_last_error(), "1 streams and 1000000 bindings"),
+        "more bindings than streams are not read");
   check(tutti_batch_op(prepared, &result) == TUTTI_OK && calls == 1, "it runs");
   /* 64 B at 12 GB/s are 5.33 ns, up: 6; the kernel takes 1000. */
   check(result.finish_ns - result.start_ns == 1006, "as long as predicted");
