@@ -101,8 +101,8 @@ class TUTTI_API BatchRun {
 /// A machine that runs batches, one after the other in the order of issue, each atomically. Move-only.
 ///
 /// One call at a time uses a runtime and what was made from it: a second thread, and a kernel of it, are refused
-/// (InvalidInput). It lives on until the last buffer and the last batch
-/// of it is gone. With GPUs a thread of it takes a core, which the calling thread then stays off.
+/// (InvalidInput). It lives on until the last buffer and the last batch of it is gone. With GPUs a thread of it takes a
+/// core, which the calling thread then stays off.
 class TUTTI_API Runtime {
  public:
   /// Opens a machine.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 
 #include <fmt/format.h>
 
@@ -26,6 +27,13 @@ void checksum(const KernelLaunch& launch) {
   if (launch.output.size() >= sizeof sum) std::memcpy(launch.output.data(), &sum, sizeof sum);
 }
 
+/// Copies share what the form has captured: a plan that it made in its first run is there in all others.
+DeviceKernel shared(DeviceKernel device) {
+  if (!device) return {};
+  return [form = std::make_shared<const DeviceKernel>(std::move(device))](
+             const KernelLaunch& launch, DeviceStream stream) { (*form)(launch, stream); };
+}
+
 }  // namespace
 
 KernelRegistry KernelRegistry::with_builtins() {
@@ -38,7 +46,7 @@ KernelRegistry KernelRegistry::with_builtins() {
 Expected<void> KernelRegistry::add(std::string name, HostKernel host, DeviceKernel device) {
   if (kernels_.contains(name))
     return invalid_input(fmt::format("there is a kernel '{}' already; names are unique", name));
-  kernels_.emplace(std::move(name), KernelForms{std::move(host), std::move(device)});
+  kernels_.emplace(std::move(name), KernelForms{std::move(host), shared(std::move(device))});
   return {};
 }
 

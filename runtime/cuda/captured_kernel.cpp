@@ -1,8 +1,10 @@
 #include "runtime/cuda/captured_kernel.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <future>
 #include <thread>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -25,7 +27,8 @@ struct Work {
   cudaStream_t service;
   Duration patience;
   steady_clock::time_point end = steady_clock::now() + patience;
-  PooledMemory input{}, output{};  ///< of the first run
+  std::vector<std::byte> parameters{launch.parameters.begin(), launch.parameters.end()};  ///< which it has then, too
+  PooledMemory input{}, output{};                                                         ///< of the first run
   bool has_memory = false;
 };
 
@@ -158,10 +161,12 @@ Error not_done(const Work& work, const CommandStream& stream, std::string_view w
 
 Expected<CapturedKernel> capture_kernel(BoundDevices& backend, int device, const CommandStream& stream,
                                         const DeviceKernel& callable, const KernelLaunch& launch) {
-  const auto work =
-      std::make_shared<Work>(Work{device, callable, launch, stream.kernel->capture, backend.lanes.at(device).service(),
-                                  std::max(kLeastPatience, backend.watchdog.limit(launch.declared))});
+  const Duration patience =
+      std::clamp(backend.watchdog.limit(launch.declared), kLeastPatience, Duration{std::chrono::hours{1000}});
+  const auto work = std::make_shared<Work>(
+      Work{device, callable, launch, stream.kernel->capture, backend.lanes.at(device).service(), patience});
   const auto first_run = std::tuple(device, stream.kernel->name, launch.input.size(), launch.output.size());
+  work->launch.parameters = work->parameters;
   if (work->capture == Capture::Once && !backend.first_runs.contains(first_run)) take_memory(*work);
   std::packaged_task<Outcome()> task([work] { return capture(*work); });
   std::future<Outcome> result = task.get_future();

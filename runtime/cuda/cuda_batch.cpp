@@ -99,21 +99,21 @@ void CudaBatch::submit_run(Duration earliest) {
   enqueuer_->expect_copies(earliest);
   opener_.submit(earliest);
   if (armed) backend().conductor.expect_one_less();
-  if (!enqueuer_->has_enqueued_all()) enqueue(&Enqueuer::enqueue_rest, true);
+  if (!batch_->timed_by_host() && !enqueuer_->has_enqueued_all()) enqueue(&Enqueuer::enqueue_rest);
 }
 
-/// What may block is called in a thread of its own, which is left alone where it does not come back.
-/// @param may_block  the queues may be full, or a kernel's own code is called
-void CudaBatch::enqueue(void (Enqueuer::*part)(), bool may_block) {
-  if (std::exchange(tried_, true) && !may_block) return (enqueuer_.get()->*part)();
-  constexpr Duration kGrace = std::chrono::seconds{1};
+/// What may block is called in a thread of its own, which is left alone where it does not come back; so is what was not
+/// tried before.
+void CudaBatch::enqueue(void (Enqueuer::*part)()) {
+  if (std::exchange(tried_, true) && !enqueuer_->may_block()) return (enqueuer_.get()->*part)();
+  constexpr Duration kGrace = std::chrono::seconds{1}, kLongest = std::chrono::hours{1000};
   std::packaged_task<void()> task([enqueuer = enqueuer_.get(), part] { (enqueuer->*part)(); });
   std::future<void> returned = task.get_future();
   std::thread thread(std::move(task));
   // The conductor gives up first where it can: it names what hangs.
-  const Duration limit = backend().watchdog.limit(batch_->bound.plan.timeline.latency);
+  const Duration limit = std::min(backend().watchdog.limit(batch_->bound.plan.timeline.latency), kLongest);
   const auto returns = [&](Duration within) { return returned.wait_for(within) == std::future_status::ready; };
-  if (returns(limit < Duration::max() - kGrace ? limit + kGrace : limit)) return thread.join();
+  if (returns(limit + kGrace)) return thread.join();
   give_up_enqueuing();
   returns(kGrace) ? thread.join() : thread.detach();
 }
@@ -172,7 +172,7 @@ void CudaBatch::arm_on(bool shared_lanes, const CudaBatch* before) {
   times_.clear();
   refresh_timers();
   state_ = State::Armed;
-  enqueue(&Enqueuer::arm, enqueuer_->calls_kernels());
+  enqueue(&Enqueuer::arm);
 }
 
 /// Does nothing while a run is under way: asking a busy GPU takes hundreds of microseconds, and might wait for that

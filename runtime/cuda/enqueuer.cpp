@@ -47,8 +47,9 @@ Expected<void> Enqueuer::prepare() {
   }
   std::vector<std::size_t> of_kernels;
   for (const BoundKernel& kernel : kernels_) of_kernels.push_back(kernel.captured.operations);
-  ahead_ = std::min(runs_that_fit(list, kQueueCapacity, batch_.backend.machine.staging_chunk(), of_kernels),
-                    final_runs(list));
+  const std::size_t fitting = runs_that_fit(list, kQueueCapacity, batch_.backend.machine.staging_chunk(), of_kernels);
+  fits_ = fitting == list.runs.size();
+  ahead_ = std::min(fitting, final_runs(list));
   return {};
 }
 
@@ -94,16 +95,17 @@ Expected<void> Enqueuer::bind_kernel(std::uint32_t position) {
   kernel.launch = {binding.kernel_input.bytes(), binding.kernel_output.bytes(), binding.parameters,
                    stream.kernel->time};
   if (command.kind == Command::Kind::HostWork) return {};
-  kernel.on_gpu = device_form(stream.kernel->name, *kernel.forms);
-  if (kernel.on_gpu == nullptr)
+  const DeviceKernel* const form = device_form(stream.kernel->name, *kernel.forms);
+  if (form == nullptr)
     return invalid_input(
         fmt::format("kernel '{}' of stream '{}' has no form for GPUs; add one to the kernel, or let it "
                     "run on a cpu",
                     stream.kernel->name, stream.name),
         stream.place);
+  kernel.on_gpu = *form;
   if (kernel.forms->is_builtin()) return {};  // one launch each
   auto captured =
-      capture_kernel(batch_.backend, batch_.lanes[command.lane].device, stream, *kernel.on_gpu, kernel.launch);
+      capture_kernel(batch_.backend, batch_.lanes[command.lane].device, stream, kernel.on_gpu, kernel.launch);
   if (!captured) return tl::unexpected(std::move(captured.error()));
   kernel.captured = *std::move(captured);
   return {};
@@ -112,7 +114,6 @@ Expected<void> Enqueuer::bind_kernel(std::uint32_t position) {
 // ---- a run
 
 void Enqueuer::arm() {
-  enqueued_ = 0;
   served_.attend();
   for (BatchDevice& device : batch_.devices) {
     if (!device.start) continue;
@@ -121,6 +122,7 @@ void Enqueuer::arm() {
     else
       batch_.note(device.start->close(), "launch_doorbell", batch_.list.commands.front());
   }
+  enqueued_ = 0;  // behind what a thread reads that opens the gates of a call that does not come back
   if (!batch_.timed_by_host()) enqueue_to(ahead_);
 }
 
@@ -389,7 +391,7 @@ void Enqueuer::launch(std::uint32_t position) {
   const cudaStream_t stream = batch_.lanes[command.lane].stream;
   if (const cudaGraphExec_t graph = kernels_[position].captured.graph.get(); graph != nullptr)
     return batch_.note(cudaGraphLaunch(graph, stream), "cudaGraphLaunch", command);
-  call_kernel(position, [&](const BoundKernel& kernel) { (*kernel.on_gpu)(kernel.launch, stream); });
+  call_kernel(position, [&](const BoundKernel& kernel) { kernel.on_gpu(kernel.launch, stream); });
   if (const cudaError_t status = cudaGetLastError(); status != cudaSuccess)
     kernel_failed(command, cudaGetErrorString(status));
 }

@@ -46,10 +46,10 @@ class Enqueuer {
   /// Runs of commands that this run of the batch has enqueued, in their order; the next one may be on its way. For any
   /// thread.
   [[nodiscard]] std::uint32_t enqueued() const { return enqueued_.load(std::memory_order_acquire); }
-  /// Whether a run calls code of a kernel while it is enqueued.
-  [[nodiscard]] bool calls_kernels() const {
-    return std::ranges::any_of(kernels_, [](const BoundKernel& kernel) {
-      return kernel.on_gpu != nullptr && kernel.captured.graph == nullptr && !kernel.forms->is_builtin();
+  /// Whether the enqueuing of a run may not come back: code of a kernel is called, or a queue may be full.
+  [[nodiscard]] bool may_block() const {
+    return !fits_ || std::ranges::any_of(kernels_, [](const BoundKernel& kernel) {
+      return kernel.on_gpu && kernel.captured.graph == nullptr && !kernel.forms->is_builtin();
     });
   }
   /// Whether all commands of the run are in their queues.
@@ -62,7 +62,7 @@ class Enqueuer {
   /// The kernel of a command.
   struct BoundKernel {
     const KernelForms* forms = nullptr;
-    const DeviceKernel* on_gpu = nullptr;  ///< none: host work
+    DeviceKernel on_gpu;  ///< its own copy, since a call may not come back; none: host work
     KernelLaunch launch;
     CapturedKernel captured;
   };
@@ -122,7 +122,8 @@ class Enqueuer {
   std::vector<std::unique_ptr<Ring>> rings_;  // [commands] of staged copies
   std::vector<BoundKernel> kernels_;          // [commands]
   std::vector<HostWork> host_work_;           // [commands]
-  std::size_t ahead_ = 0;                     // runs of commands that the hardware queues have room for
+  bool fits_ = false;                         // the hardware queues have room for all commands
+  std::size_t ahead_ = 0;                     // runs of commands that are enqueued before the run is submitted
   std::atomic<std::uint32_t> enqueued_{0};    // of them, in this run of the batch
   std::atomic<bool> abandoned_{false};
   ServedCopies served_{batch_, abandoned_};

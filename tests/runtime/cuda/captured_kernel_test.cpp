@@ -179,6 +179,7 @@ TEST_P(CapturedKernel, IsRefusedWhereItThrows) {
 }
 
 TEST_P(CapturedKernel, ComesInALine) {
+  const cuda::DeviceGuard guard(0);
   const cuda::Stream stream = cuda::make_stream(0).value();
   const DeviceKernel forks = test::device_forks(3, true);
   const KernelLaunch launch{{}, {output.view().data, 64}, {}, {}};
