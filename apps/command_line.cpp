@@ -10,6 +10,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "apps/exit_code.hpp"
 #include "apps/output_file.hpp"
@@ -342,11 +343,14 @@ std::string CommandLine::fault_of_outputs() const {
     if (values.is_output)
       for (const std::string& path : option->results()) outputs.push_back({option->get_name(), path});
   if (outputs.empty()) return "";
+  // Files are read for the names in them only where something could be replaced.
+  const bool replaces =
+      std::ranges::any_of(outputs, [](const NamedFile& output) { return access(output.path.c_str(), F_OK) == 0; });
   for (const auto& [option, values] : program_->values) {
     if (!values.is_file || values.is_output) continue;
     for (const std::string& path : option->results()) {
       inputs.push_back(path);
-      if (values.named_in) std::ranges::move(values.named_in(path), std::back_inserter(inputs));
+      if (values.named_in && replaces) std::ranges::move(values.named_in(path), std::back_inserter(inputs));
     }
   }
   return programs::fault_of_outputs(outputs, inputs);

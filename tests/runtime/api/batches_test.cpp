@@ -266,7 +266,9 @@ TEST(ApiMisuse, TwoThreadsAtOnce) {
 TEST(ApiMisuse, CallsInAnyOrder) {
   std::mt19937 random(7);  // NOLINT: the same calls each time
   const auto any = [&](std::size_t count) { return random() % count; };
-  const std::vector<Batch> batches{doubled(), Batch::load(kPublished).value(),
+  const tutti::Machine other = Batch::load(kPublished).value().machine().value();
+  constexpr auto kSmall = "version: 1\nstreams: [{from: mem0, to: gpu3, size: 1 kB}]\n";
+  const std::vector<Batch> batches{doubled(), Batch::parse(other, kSmall).value(),
                                    Batch::load(TUTTI_TEST_FILES "/down.yaml").value()};
   std::vector<Runtime> runtimes;
   for (const Batch& batch : batches) runtimes.push_back(open(batch));
