@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/cuda/bar_window.hpp"
+#include "runtime/cuda/call_thread.hpp"
 #include "runtime/cuda/conductor.hpp"
 #include "runtime/cuda/copies.hpp"
 #include "runtime/cuda/copy_server.hpp"
@@ -91,6 +92,7 @@ struct BoundDevices {
   std::atomic<bool> lost{false};     ///< a GPU is broken or hangs: nothing of it can be waited for or given back
   std::atomic<std::uint64_t> lost_devices{0};  ///< which ones were seen to be, a bit each by ordinal
   Conductor conductor;
+  CallThread calls;  ///< for what may not come back; made when the conductor has its core, which this one stays off
 
   /// Whether nothing holds a stream: the conductor enqueues each command when it is due.
   [[nodiscard]] bool timed_by_host() const { return gate == GateKind::HostTimed; }

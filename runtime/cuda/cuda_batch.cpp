@@ -1,8 +1,6 @@
 #include "runtime/cuda/cuda_batch.hpp"
 
 #include <algorithm>
-#include <future>
-#include <thread>
 
 #include "model/base/expects.hpp"
 #include "runtime/core/watchdog.hpp"
@@ -99,23 +97,20 @@ void CudaBatch::submit_run(Duration earliest) {
   enqueuer_->expect_copies(earliest);
   opener_.submit(earliest);
   if (armed) backend().conductor.expect_one_less();
-  if (!batch_->timed_by_host() && !enqueuer_->has_enqueued_all()) enqueue(&Enqueuer::enqueue_rest);
+  if (!batch_->timed_by_host() && !enqueuer_->has_enqueued_all())
+    enqueue([](void* enqueuer) { static_cast<Enqueuer*>(enqueuer)->enqueue_rest(); });
 }
 
 /// What may block is called in a thread of its own, which is left alone where it does not come back; so is what was not
-/// tried before.
-void CudaBatch::enqueue(void (Enqueuer::*part)()) {
-  if (std::exchange(tried_, true) && !enqueuer_->may_block()) return (enqueuer_.get()->*part)();
+/// tried before. The conductor gives up first where it can, since it names what hangs.
+void CudaBatch::enqueue(CallThread::Function part) {
+  if (std::exchange(tried_, true) && !enqueuer_->may_block()) return part(enqueuer_.get());
+  if (backend().lost) return;  // the thread may be the one that was left alone
   constexpr Duration kGrace = std::chrono::seconds{1}, kLongest = std::chrono::hours{1000};
-  std::packaged_task<void()> task([enqueuer = enqueuer_.get(), part] { (enqueuer->*part)(); });
-  std::future<void> returned = task.get_future();
-  std::thread thread(std::move(task));
-  // The conductor gives up first where it can: it names what hangs.
   const Duration limit = std::min(backend().watchdog.limit(batch_->bound.plan.timeline.latency), kLongest);
-  const auto returns = [&](Duration within) { return returned.wait_for(within) == std::future_status::ready; };
-  if (returns(limit + kGrace)) return thread.join();
+  if (backend().calls.call(part, enqueuer_.get(), limit + kGrace)) return;
   give_up_enqueuing();
-  returns(kGrace) ? thread.join() : thread.detach();
+  static_cast<void>(backend().calls.comes_back(kGrace));
 }
 
 /// The call may wait for any gate of its GPU, so all of them are opened.
@@ -172,7 +167,7 @@ void CudaBatch::arm_on(bool shared_lanes, const CudaBatch* before) {
   times_.clear();
   refresh_timers();
   state_ = State::Armed;
-  enqueue(&Enqueuer::arm);
+  enqueue([](void* enqueuer) { static_cast<Enqueuer*>(enqueuer)->arm(); });
 }
 
 /// Does nothing while a run is under way: asking a busy GPU takes hundreds of microseconds, and might wait for that

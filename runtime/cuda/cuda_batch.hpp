@@ -41,7 +41,7 @@ class CudaBatch final : public BackendBatch {
   [[nodiscard]] bool can_be_followed() const;
   void disarm_followers();
   void submit_run(Duration earliest);
-  void enqueue(void (Enqueuer::*part)());
+  void enqueue(CallThread::Function part);
   void give_up_enqueuing();
   void open_gates();
   [[nodiscard]] bool take_lanes(bool shared_lanes);
