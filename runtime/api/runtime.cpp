@@ -73,8 +73,7 @@ class Use {
           "a kernel calls the runtime that runs it, which would wait for itself; call it behind the batch");
     return internal::invalid_input(
         "another thread is in a call of this runtime, or a kernel of it calls it; use a runtime, and what was made "
-        "from "
-        "it, in one call at a time");
+        "from it, in one call at a time");
   }
 
  private:

@@ -23,7 +23,7 @@ void form_runs(const Batch& batch, Marks marks, CommandList& list);
 void find_kernel_runs(const Batch& batch, CommandList& list);
 
 /// How many runs, in order, all hardware queues together take ahead of their gates.
-/// @param room   operations that a queue takes
+/// @param room        operations that a queue takes
 /// @param chunk       of a staged copy; 0: it is one
 /// @param of_kernels  [commands] operations that the kernel of a command consists of
 [[nodiscard]] std::size_t runs_that_fit(const CommandList& list, std::size_t room, Bytes chunk,

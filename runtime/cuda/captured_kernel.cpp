@@ -102,8 +102,7 @@ Graph record(const Work& work, std::string& wrong) {
   if (wrong.empty() && status != cudaSuccess)
     wrong = fmt::format(
         "does more than enqueue ({}); it may launch kernels and asynchronous copies on the stream that it is given, "
-        "and "
-        "must not wait, allocate, free, pin memory or use the default stream: that would wait for closed gates",
+        "and must not wait, allocate, free, pin memory or use the default stream: that would wait for closed gates",
         cudaGetErrorName(status));
   return graph;
 }
@@ -130,8 +129,7 @@ Outcome capture(const Work& work) {
     if (outcome.kernel.operations > kQueueCapacity)
       outcome.wrong = fmt::format(
           "enqueues {} operations, of which a queue takes {} ahead of its gate; leave out 'capture: never', so that "
-          "they "
-          "are one",
+          "they are one",
           outcome.kernel.operations, kQueueCapacity);
     return outcome;
   }

@@ -21,8 +21,9 @@ struct CapturedKernel {
 /// the GPU has no room for that memory, and where the backend has seen one of this kernel with as much. With
 /// `Capture::Never` it is recorded for its number of operations alone.
 /// @param stream  whose kernel it is
-/// @errors Kernel: it throws; while it is recorded it waits, allocates or uses the default stream; it does not return;
-///         it enqueues what cannot be behind a gate. Machine: it breaks the GPU, or does not end.
+/// @errors Kernel: it throws; while it is recorded it waits, allocates or uses the default stream; it does not return
+/// or
+///         end; it enqueues what cannot be behind a gate. Machine: it breaks the GPU.
 [[nodiscard]] Expected<CapturedKernel> capture_kernel(BoundDevices& backend, int device, const CommandStream& stream,
                                                       const DeviceKernel& callable, const KernelLaunch& launch);
 

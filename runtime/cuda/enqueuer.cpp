@@ -48,7 +48,7 @@ Expected<void> Enqueuer::prepare() {
   std::vector<std::size_t> of_kernels;
   for (const BoundKernel& kernel : kernels_) of_kernels.push_back(kernel.captured.operations);
   const std::size_t fitting = runs_that_fit(list, kQueueCapacity, batch_.backend.machine.staging_chunk(), of_kernels);
-  fits_ = fitting == list.runs.size();
+  may_block_ = may_block_ || fitting < list.runs.size();
   ahead_ = std::min(fitting, final_runs(list));
   return {};
 }
@@ -108,6 +108,7 @@ Expected<void> Enqueuer::bind_kernel(std::uint32_t position) {
       capture_kernel(batch_.backend, batch_.lanes[command.lane].device, stream, kernel.on_gpu, kernel.launch);
   if (!captured) return tl::unexpected(std::move(captured.error()));
   kernel.captured = *std::move(captured);
+  may_block_ = may_block_ || kernel.captured.graph == nullptr;
   return {};
 }
 

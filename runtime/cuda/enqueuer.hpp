@@ -1,5 +1,4 @@
 #pragma once
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <memory>
@@ -47,11 +46,7 @@ class Enqueuer {
   /// thread.
   [[nodiscard]] std::uint32_t enqueued() const { return enqueued_.load(std::memory_order_acquire); }
   /// Whether the enqueuing of a run may not come back: code of a kernel is called, or a queue may be full.
-  [[nodiscard]] bool may_block() const {
-    return !fits_ || std::ranges::any_of(kernels_, [](const BoundKernel& kernel) {
-      return kernel.on_gpu && kernel.captured.graph == nullptr && !kernel.forms->is_builtin();
-    });
-  }
+  [[nodiscard]] bool may_block() const { return may_block_; }
   /// Whether all commands of the run are in their queues.
   [[nodiscard]] bool has_enqueued_all() const { return enqueued() == batch_.list.runs.size(); }
   /// From now on no host work begins. What a lost GPU, or another one, still has in its queues knows an enqueuer by its
@@ -122,9 +117,9 @@ class Enqueuer {
   std::vector<std::unique_ptr<Ring>> rings_;  // [commands] of staged copies
   std::vector<BoundKernel> kernels_;          // [commands]
   std::vector<HostWork> host_work_;           // [commands]
-  bool fits_ = false;                         // the hardware queues have room for all commands
-  std::size_t ahead_ = 0;                     // runs of commands that are enqueued before the run is submitted
-  std::atomic<std::uint32_t> enqueued_{0};    // of them, in this run of the batch
+  bool may_block_ = false;
+  std::size_t ahead_ = 0;                   // runs of commands that are enqueued before the run is submitted
+  std::atomic<std::uint32_t> enqueued_{0};  // of them, in this run of the batch
   std::atomic<bool> abandoned_{false};
   ServedCopies served_{batch_, abandoned_};
 };

@@ -10,9 +10,6 @@
 namespace tutti::internal::cuda {
 namespace {
 
-/// Branches that end while the gates of all other lanes are closed, where copies or memsets are among their nodes.
-/// Eight wait for a queue that a gate holds (H100, driver 580); kernels alone do not.
-constexpr std::size_t kMostBranches = 4;
 /// Kernels that poll for gates and starts, of one block each.
 constexpr std::size_t kPollingBlocks = LanePool::kMostLanes + 2;
 

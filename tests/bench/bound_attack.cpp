@@ -8,9 +8,7 @@
 // capacities faster; with up to 16 transfers a chain, staged copies, copies between GPUs, kernels and copies that wait
 // for each other. The second table is the bound over the undisturbed run. Ends with 1 where a bound is broken.
 #include <algorithm>
-#include <cstdlib>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -19,6 +17,7 @@
 #include "model/batch/service_order.hpp"
 #include "model/planners/planner.hpp"
 #include "model/sharing/compile_machine.hpp"
+#include "tests/bench/attack.hpp"
 #include "tests/support/chain_network.hpp"
 #include "tests/support/random_machine.hpp"
 
@@ -232,21 +231,5 @@ int run(long runs, std::uint64_t seed) {
 }  // namespace tutti::internal
 
 int main(int argc, char** argv) {
-  long runs = 300'000;
-  std::uint64_t seed = 1;
-  for (int i = 1; i < argc; i += 2) {
-    const std::string_view option = argv[i];
-    const bool has_value = i + 1 < argc;
-    if (option == "--runs" && has_value) {
-      runs = std::atol(argv[i + 1]);
-    } else if (option == "--seed" && has_value) {
-      seed = std::strtoull(argv[i + 1], nullptr, 10);
-    } else if (option.starts_with("--benchmark_")) {
-      --i;  // one word, of other benchmarks
-    } else {
-      fmt::print("usage: bound_attack [--runs N] [--seed S]\n");
-      return option == "--help" || option == "-h" ? 0 : 2;
-    }
-  }
-  return tutti::internal::run(runs, seed);
+  return tutti::internal::attack(argc, argv, "bound_attack", "--runs", 300'000, tutti::internal::run);
 }

@@ -9,11 +9,9 @@
 // with 1 where a bound is broken, where bounds 1 % smaller would hold, or where a lacking cost is not found.
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -22,6 +20,7 @@
 #include "model/planners/planner.hpp"
 #include "model/sharing/compile_machine.hpp"
 #include "sched/overlap/overlap_verdict.hpp"
+#include "tests/bench/attack.hpp"
 #include "tests/support/every_field.hpp"
 #include "tests/support/overlap_adversary.hpp"
 #include "tests/support/overlap_sets.hpp"
@@ -210,21 +209,5 @@ int run(long sets, std::uint64_t seed) {
 }  // namespace tutti::internal
 
 int main(int argc, char** argv) {
-  long sets = 20'000;
-  std::uint64_t seed = 1;
-  for (int i = 1; i < argc; i += 2) {
-    const std::string_view option = argv[i];
-    const bool has_value = i + 1 < argc;
-    if (option == "--sets" && has_value) {
-      sets = std::atol(argv[i + 1]);
-    } else if (option == "--seed" && has_value) {
-      seed = std::strtoull(argv[i + 1], nullptr, 10);
-    } else if (option.starts_with("--benchmark_")) {
-      --i;  // one word, of other benchmarks
-    } else {
-      fmt::print("usage: overlap_attack [--sets N] [--seed S]\n");
-      return option == "--help" || option == "-h" ? 0 : 2;
-    }
-  }
-  return tutti::internal::run(sets, seed);
+  return tutti::internal::attack(argc, argv, "overlap_attack", "--sets", 20'000, tutti::internal::run);
 }

@@ -18,6 +18,8 @@ DeviceKernel device_fault();
 /// Never returns.
 DeviceKernel device_hang();
 
+/// Launches a kernel that adds 1 to the first word.
+void add_one(std::span<std::byte> output, DeviceStream stream);
 /// Adds 1 to the first word of the output, in so many kernels.
 DeviceKernel device_counts(int kernels);
 /// Copies as much of the input as there is room for.
