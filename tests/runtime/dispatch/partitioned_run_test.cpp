@@ -338,6 +338,12 @@ TEST(PartitionedRun, CountsTheTimesOfAllFromOneMoment) {
 
 // ---- what ends a run
 
+/// Jobs of a task but for those that had arrived before the run ended, which a busy host has more of.
+std::ptrdiff_t jobs_run(const RunRecord& record, TaskId task) {
+  return std::ranges::count_if(
+      record.jobs, [&](const JobRecord& job) { return job.task == task && job.verdict != JobVerdict::NeverRun; });
+}
+
 // The interrupt comes in t0's first job. In real time it ends the other partition as well, which would go on for
 // minutes; on virtual clocks that does not begin.
 TEST(PartitionedRun, EndsAllPartitionsAtAnInterrupt) {
@@ -350,7 +356,7 @@ TEST(PartitionedRun, EndsAllPartitionsAtAnInterrupt) {
     options.interrupted = &interrupted;
     const RunRecord record = run.run(options);
     EXPECT_TRUE(record.interrupted);
-    EXPECT_EQ(std::ranges::count(record.jobs, TaskId{0}, &JobRecord::task), 1);
+    EXPECT_EQ(jobs_run(record, TaskId{0}), 1);
     EXPECT_LT(record.jobs.size(), 1000U);
   }
 }
@@ -408,7 +414,7 @@ TEST(PartitionedRun, GoesOnWhereAnotherPartitionsMachineBreaks) {
     ASSERT_TRUE(record.fatal.has_value());
     EXPECT_EQ(record.fatal->message, "the link is gone");
     EXPECT_FALSE(record.interrupted);
-    EXPECT_EQ(std::ranges::count(record.jobs, TaskId{0}, &JobRecord::task), 1);
+    EXPECT_EQ(jobs_run(record, TaskId{0}), 1);
     EXPECT_EQ(std::ranges::count(record.jobs, TaskId{1}, &JobRecord::task), 4);
   }
 }
