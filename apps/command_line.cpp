@@ -252,6 +252,7 @@ CommandLine::CommandLine(const std::string& name, const std::string& description
 }
 
 CommandLine CommandLine::command(const std::string& name, const std::string& description) {
+  app_->require_subcommand(app_->get_require_subcommand_min(), 1);  // words behind it are its own
   return {program_, app_->add_subcommand(name, description)};
 }
 
@@ -289,7 +290,8 @@ void CommandLine::runs(std::function<int()> command) {
 }
 
 CommandDescription CommandLine::describe(const CLI::App& app) const {
-  CommandDescription command{app.get_name(), app.get_description(), app.get_footer(), {}, {}};
+  CommandDescription command{
+      app.get_name(), app.get_description(), app.get_footer(), {}, {}, app.get_require_subcommand_min() == 0};
   for (const CLI::Option* option : app.get_options()) {
     OptionDescription described;
     described.positional = option->get_positional();

@@ -25,6 +25,7 @@ struct CommandDescription {
   std::string footer;
   std::vector<OptionDescription> options;
   std::vector<CommandDescription> commands;
+  bool runs = true;  ///< false: one of its commands must be given
 };
 
 /// The word of a description for the value of an option: FILE, WORD or VALUE.

@@ -1,9 +1,14 @@
 #include "apps/completion.hpp"
 
+#include <algorithm>
 #include <functional>
+#include <memory>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "apps/exit_code.hpp"
+#include "apps/terminal.hpp"
 
 namespace tutti::programs {
 namespace {
@@ -202,6 +207,33 @@ complete -c {0} -f
     for (const OptionDescription& option : command.options) text += row + fish_option(option) + '\n';
   });
   return text;
+}
+
+void add_completion(CommandLine& program) {
+  CommandLine command = program.command(
+      "completion", "prints the script with which a shell completes commands, options and their values");
+  command.footer(
+      fmt::format("'meson install' and the package put the scripts where shells look for them.\n"
+                  "Examples:\n"
+                  "  source <({0} completion bash)\n"
+                  "  {0} completion zsh > ~/.zfunc/_{0}                            # a folder of fpath\n"
+                  "  {0} completion fish > ~/.config/fish/completions/{0}.fish",
+                  program.description().name));
+  const auto shell = std::make_shared<std::string>();
+  std::vector<std::string> names;
+  for (const Shell& row : kShells) names.emplace_back(row.name);
+  command.add("shell", shell.get(), fmt::format("one of {}", fmt::join(names, ", ")))
+      .required()
+      .words(names)
+      .check([names](const std::string& text) {
+        return std::ranges::count(names, text) > 0
+                   ? std::string()
+                   : fmt::format("there is no script for '{}'; give one of {}", text, fmt::join(names, ", "));
+      });
+  command.runs([shell, &program] {
+    print("{}", std::ranges::find(kShells, *shell, &Shell::name)->script(program.description()));
+    return kOk;
+  });
 }
 
 }  // namespace tutti::programs

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "apps/command_tree.hpp"
+#include "apps/command_line.hpp"
 
 namespace tutti::programs {
 
@@ -19,5 +19,8 @@ struct Shell {
 [[nodiscard]] std::string fish_script(const CommandDescription& program);
 
 inline constexpr std::array kShells{Shell{"bash", bash_script}, Shell{"zsh", zsh_script}, Shell{"fish", fish_script}};
+
+/// Adds the command `completion`, which prints these scripts. The program outlives it.
+void add_completion(CommandLine& program);
 
 }  // namespace tutti::programs

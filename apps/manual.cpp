@@ -2,10 +2,16 @@
 
 #include <algorithm>
 #include <cctype>
+#include <memory>
+#include <optional>
 #include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "apps/exit_code.hpp"
+#include "apps/terminal.hpp"
+#include "model/base/suggestion.hpp"
 
 namespace tutti::programs {
 namespace {
@@ -64,7 +70,8 @@ std::string option_text(const OptionDescription& option) {
 
 std::string synopsis(const std::vector<std::string>& path, const CommandDescription& command) {
   std::string text = fmt::format("*{}*", fmt::join(path, " "));
-  if (!command.commands.empty()) return text + " _COMMAND_ ...\n";
+  if (!command.commands.empty()) text += command.runs ? " [_COMMAND_]" : " _COMMAND_ ...\n";
+  if (!command.runs) return text;
   text += " [_OPTIONS_]";
   for (const OptionDescription& option : command.options) {
     if (!option.positional) continue;
@@ -101,6 +108,34 @@ std::string footer_text(const std::string& footer) {
   return notes.empty() ? text : text + lines_text(notes, "") + '\n';
 }
 
+/// Where words lead from a program, or to nothing.
+struct Found {
+  std::vector<std::string> path;              ///< the program's name, then the words that name commands
+  const CommandDescription* command;          ///< the last of these
+  std::optional<std::string> unknown_word{};  ///< the first that names none
+};
+
+Found command_of(const CommandDescription& program, const std::vector<std::string>& words) {
+  Found found{{program.name}, &program};
+  for (const std::string& word : words) {
+    const auto below = std::ranges::find(found.command->commands, word, &CommandDescription::name);
+    if (below == found.command->commands.end()) {
+      found.unknown_word = word;
+      break;
+    }
+    found.command = &*below;
+    found.path.push_back(word);
+  }
+  return found;
+}
+
+std::string sentence_of_unknown(const Found& found) {
+  std::vector<std::string_view> names;
+  for (const CommandDescription& command : found.command->commands) names.push_back(command.name);
+  return fmt::format("there is no command '{0} {1}';{2} '{0} --help' lists them", fmt::join(found.path, " "),
+                     *found.unknown_word, internal::suggestion(*found.unknown_word, names));
+}
+
 }  // namespace
 
 std::string manual_page(const std::vector<std::string>& path, const CommandDescription& command) {
@@ -124,6 +159,27 @@ std::string manual_page(const std::vector<std::string>& path, const CommandDescr
       if (!option.positional && option.group == group) text += option_text(option);
   }
   return text + footer_text(command.footer);
+}
+
+void add_manual(CommandLine& program) {
+  CommandLine command = program.command("manual", "prints the source of a page of the manual, for scdoc");
+  const std::string name = program.description().name;
+  command.footer(
+      fmt::format("'meson install' and the package install all pages; 'man {0}' shows the first.\nExample:\n  {0} "
+                  "manual | scdoc > {0}.1",
+                  name));
+  const auto words = std::make_shared<std::vector<std::string>>();
+  command.add("command", words.get(), fmt::format("words of the command; without it, the page of {} itself", name));
+  command.runs([words, &program]() -> int {
+    const CommandDescription tree = program.description();
+    const Found found = command_of(tree, *words);
+    if (found.unknown_word) {
+      print_error(sentence_of_unknown(found));
+      return kUsage;
+    }
+    print("{}", manual_page(found.path, *found.command));
+    return kOk;
+  });
 }
 
 }  // namespace tutti::programs

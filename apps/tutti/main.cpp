@@ -1,10 +1,15 @@
 #include <array>
 
+#include "apps/completion.hpp"
 #include "apps/main_program.hpp"
+#include "apps/manual.hpp"
 #include "apps/tutti/commands/command.hpp"
 
 namespace tutti::internal {
 namespace {
+
+using programs::add_completion;
+using programs::add_manual;
 
 constexpr std::array kCommands{Command{add_predict}, Command{add_check},      Command{add_compare},
                                Command{add_run},     Command{add_calibrate},  Command{add_verify},

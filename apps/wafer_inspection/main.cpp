@@ -6,10 +6,12 @@
 #include <tutti/tutti.hpp>
 
 #include "apps/backend_words.hpp"
+#include "apps/completion.hpp"
 #include "apps/configs_folder.hpp"
 #include "apps/exit_code.hpp"
 #include "apps/interrupt.hpp"
 #include "apps/main_program.hpp"
+#include "apps/manual.hpp"
 #include "apps/output_file.hpp"
 #include "apps/seed.hpp"
 #include "apps/terminal.hpp"
@@ -409,6 +411,8 @@ int run_program(int argc, char** argv) {
   CommandLine generating = program.command("generate", "write wafers with planted defects into the folder --images");
   generating.takes_options_of_program();
   generating.runs([&] { return generate(options); });
+  tutti::programs::add_completion(program);
+  tutti::programs::add_manual(program);
   program.runs([&] { return inspect(options); });
   return program.run(argc, argv);
 }

@@ -78,11 +78,12 @@ class Installed(unittest.TestCase):
 
     def test_licence_manual_completions_and_examples(self):
         self.assertEqual((self.data / "doc/tutti/LICENSE").read_bytes(), (ROOT / "LICENSE").read_bytes())
-        self.assertTrue((self.data / "bash-completion/completions/tutti").is_file())
+        for program in ("tutti", "wafer_inspection"):
+            self.assertTrue((self.data / "bash-completion/completions" / program).is_file())
         commands = re.findall(r"^  ([a-z]+)", self.run_program("tutti", "--help").stdout.partition("Subcommands:\n")[2].partition("\n\n")[0], re.MULTILINE)
         pages = {path.name for path in (self.prefix / option("mandir")).glob("man1/*")}
         if pages or option("manual") == "enabled":
-            self.assertLessEqual({f"tutti-{command}.1" for command in commands} | {"tutti.1"}, pages)
+            self.assertLessEqual({f"tutti-{command}.1" for command in commands} | {"tutti.1", "wafer_inspection.1"}, pages)
         examples = ROOT / "apps/examples"
         self.assertEqual(sorted(path.name for path in (self.data / "doc/tutti/examples").iterdir()),
                          sorted(path.name for path in examples.iterdir() if path.name != "meson.build"))

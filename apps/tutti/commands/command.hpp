@@ -38,8 +38,6 @@ void add_doctor(programs::CommandLine& program);
 void add_accelerate(programs::CommandLine& program);
 void add_advise(programs::CommandLine& program);
 void add_view(programs::CommandLine& program);
-void add_completion(programs::CommandLine& program);
-void add_manual(programs::CommandLine& program);
 void add_schema(programs::CommandLine& program);
 void add_configs(programs::CommandLine& program);
 

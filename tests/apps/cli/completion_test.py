@@ -53,6 +53,14 @@ class Completion(Programs):
         self.assertEqual(self.bash("-"), ["-h", "--help", "--version", "-q", "--quiet", "--color", "-v", "--verbose"])
 
     @with_shell("bash")
+    def test_bash_completes_the_inspection(self):
+        script = self.file(self.wafer("completion", "bash").stdout, "wafer.bash")
+        for words, completed in ((["gen"], ["generate"]), (["--backend", ""], ["sim", "cuda"]), (["--mark"], ["--marked"])):
+            lines = self.in_shell("bash", "--norc", "-c", 'source "$1"; shift; COMP_WORDS=(wafer_inspection "$@"); COMP_CWORD=$#; _wafer_inspection; printf "%s\n" "${COMPREPLY[@]}"',
+                                  "bash", script, *words)
+            self.assertEqual(lines, completed)
+
+    @with_shell("bash")
     def test_bash_completes_what_a_user_types(self):
         self.assertEqual(self.typed(["bash", "--norc", "-i"], f"source {re.escape(self.script('bash'))}", "tutti predict --planner comp\t"), "tutti predict --planner completion_aligned")
         self.assertEqual(self.typed(["bash", "--norc", "-i"], f"source {re.escape(self.script('bash'))}", "tutti check configs/tasks/two-l\t"), "tutti check configs/tasks/two-lines.yaml")

@@ -37,6 +37,14 @@ class Manual(Programs):
                     for option in re.findall(r"(?<![\w'-])--[a-z-]+", help_text):
                         self.assertIn(option, text)
 
+    @unittest.skipUnless(shutil.which("scdoc"), "there is no scdoc")
+    def test_the_inspection_has_pages_too(self):
+        source = self.wafer("manual")
+        self.assertEqual((source.returncode, source.stderr), (0, ""))
+        self.assertIn("*wafer_inspection* [_COMMAND_] [_OPTIONS_]\n", source.stdout)
+        self.assertIn('.TH "wafer_inspection" "1"', self.checked(["scdoc"], source.stdout))
+        self.assertIn('.TH "wafer_inspection-generate" "1"', self.checked(["scdoc"], self.wafer("manual", "generate").stdout))
+
     def checked(self, command, given):
         run = subprocess.run(command, input=given, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, timeout=60)
         self.assertEqual((run.returncode, run.stderr), (0, ""), given)
