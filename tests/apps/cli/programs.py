@@ -53,9 +53,9 @@ class Programs(unittest.TestCase):
 
     def start(self, program, *words, ignored=(), **options):
         """Starts a program and waits until it runs: it watches for interrupts from then on."""
-        def set_signals():  # whatever this test was started with
-            for number in INTERRUPTS:
-                signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
+        def set_signals():
+            for number in ignored:
+                signal.signal(number, signal.SIG_IGN)
 
         process = subprocess.Popen([str(self.built / program), *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, preexec_fn=set_signals, **options)
         self.addCleanup(lambda: (process.kill(), process.communicate()))
@@ -105,4 +105,7 @@ def main():
     import tap
 
     Programs.built = pathlib.Path(sys.argv[1]).resolve()
+    for number in INTERRUPTS:  # one that nohup or a shell has ignored would be ignored by every program
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     return tap.main(sys.argv[2:])
