@@ -302,7 +302,11 @@ StreamWork Batch::make_work(const CommandStream& stream, std::span<const LinkId>
     own_classes_.push_back(*std::move(own));
     work.route_class = static_cast<std::uint32_t>(machine_.route_classes().size() + own_classes_.size() - 1);
   }
-  if (route.method.chunked) work.lead = add_own({});
+  if (route.method.chunked) {  // a stream has one share: its lead weighs what its data do
+    const double weight = route_class(work.route_class).weight;
+    work.lead = add_own({});
+    own_classes_.back().weight = weight;
+  }
   if (merging_ != Merging::Transitive && takes_turns(machine_, route, work, route_class(work.route_class)))
     work.landing = route.first.back().value;
   return work;

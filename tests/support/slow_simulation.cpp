@@ -225,8 +225,7 @@ class SlowSimulation {
     const double copies = copy.bytes == 0 ? 0 : staged ? 1 + std::ceil(copy.bytes / chunk) : 1;
     chain.steps.push_back({s, false, true, false, copies * copy.before + passing, 0, {}});
     if (staged) {
-      const double weight = rule_ == RateRule::MaxMin ? route.weight : copy.flow.weight;  // a stream has one share
-      const SlowFlow lead = flow_over({route.first.begin(), route.first.end()}, weight);
+      const SlowFlow lead = flow_over({route.first.begin(), route.first.end()}, copy.flow.weight);
       chain.steps.push_back({s, false, false, false, 0, std::min(copy.bytes, chunk), lead});
     }
     const std::size_t own = capacities_.size() - batch_.streams().size() + s;
