@@ -40,6 +40,10 @@ struct Outcome {
   bool hangs = false;
 };
 
+std::string failed_with(cudaError_t refused) {
+  return fmt::format("failed: {}; its batch's results are invalid", cudaGetErrorString(refused));
+}
+
 /// Calls the callable and returns its failure; empty where there is none.
 std::string call(const DeviceKernel& callable, const KernelLaunch& launch, cudaStream_t stream) {
   try {
@@ -72,7 +76,7 @@ void run_first(const Work& work, Outcome& outcome) {
   outcome.wrong = call(work.callable, launch, work.service);
   if (!outcome.wrong.empty()) return;
   if (const cudaError_t refused = cudaGetLastError(); refused != cudaSuccess) {
-    outcome.wrong = fmt::format("failed: {}; its batch's results are invalid", cudaGetErrorString(refused));
+    outcome.wrong = failed_with(refused);
     return;
   }
   cudaError_t status = cudaErrorNotReady;
@@ -98,8 +102,10 @@ Graph record(const Work& work, std::string& wrong) {
   cudaGraph_t recorded = nullptr;
   const cudaError_t status = cudaStreamEndCapture(stream->get(), &recorded);
   Graph graph(recorded);
-  static_cast<void>(cudaGetLastError());
-  if (wrong.empty() && status != cudaSuccess)
+  const cudaError_t refused = cudaGetLastError();
+  if (!wrong.empty()) return graph;
+  if (status == cudaSuccess && refused != cudaSuccess) wrong = failed_with(refused);
+  if (status != cudaSuccess)
     wrong = fmt::format(
         "does more than enqueue ({}); it may launch kernels and asynchronous copies on the stream that it is given, "
         "and must not wait, allocate, free, pin memory or use the default stream: that would wait for closed gates",
@@ -123,6 +129,7 @@ Outcome capture(const Work& work) {
   if (work.has_memory) run_first(work, outcome);
   if (!outcome.wrong.empty() || outcome.fault != cudaSuccess || outcome.hangs) return outcome;
   const Graph graph = record(work, outcome.wrong);
+  if (outcome.wrong.empty()) outcome.wrong = fault_of_graph(work.device, graph.get(), work.capture);
   if (!outcome.wrong.empty()) return outcome;
   if (work.capture == Capture::Never) {
     outcome.kernel.operations = size_of_graph(graph.get());
@@ -133,8 +140,6 @@ Outcome capture(const Work& work) {
           outcome.kernel.operations, kQueueCapacity);
     return outcome;
   }
-  outcome.wrong = fault_of_graph(work.device, graph.get());
-  if (!outcome.wrong.empty()) return outcome;
   auto loaded = put_in_line(graph.get()).and_then([&] { return load(graph.get(), work.service); });
   if (loaded) {
     outcome.kernel.graph = *std::move(loaded);

@@ -151,8 +151,12 @@ std::string fault_of_kernel(int device, Node node) {
       name_of(kernel.func), blocks, room);
 }
 
-std::string fault_of_node(int device, Node node) {
-  switch (type_of(node)) {
+std::string fault_of_node(int device, Node node, Capture capture) {
+  const cudaGraphNodeType type = type_of(node);
+  const bool is_called =
+      type == cudaGraphNodeTypeHost || type == cudaGraphNodeTypeMemAlloc || type == cudaGraphNodeTypeMemFree;
+  if (is_called && capture == Capture::Never) return "";
+  switch (type) {
     case cudaGraphNodeTypeKernel: return fault_of_kernel(device, node);
     case cudaGraphNodeTypeMemcpy: return fault_of_copy(node);
     case cudaGraphNodeTypeMemset:
@@ -174,12 +178,12 @@ std::string fault_of_node(int device, Node node) {
   }
 }
 
-std::string fault_of_nodes(int device, cudaGraph_t graph) {
+std::string fault_of_nodes(int device, cudaGraph_t graph, Capture capture) {
   const std::vector<Node> nodes = nodes_of(graph);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (type_of(nodes[i]) == cudaGraphNodeTypeGraph) {
-      if (std::string fault = fault_of_nodes(device, child_of(nodes[i])); !fault.empty()) return fault;
-    } else if (const std::string fault = fault_of_node(device, nodes[i]); !fault.empty()) {
+      if (std::string fault = fault_of_nodes(device, child_of(nodes[i]), capture); !fault.empty()) return fault;
+    } else if (const std::string fault = fault_of_node(device, nodes[i], capture); !fault.empty()) {
       return fmt::format("enqueues, as operation {} of {}, {}", i + 1, nodes.size(), fault);
     }
   }
@@ -188,8 +192,8 @@ std::string fault_of_nodes(int device, cudaGraph_t graph) {
 
 }  // namespace
 
-std::string fault_of_graph(int device, cudaGraph_t graph) {
-  std::string fault = fault_of_nodes(device, graph);
+std::string fault_of_graph(int device, cudaGraph_t graph, Capture capture) {
+  std::string fault = fault_of_nodes(device, graph, capture);
   static_cast<void>(cudaGetLastError());
   return fault;
 }

@@ -1,18 +1,19 @@
 #pragma once
 #include <string>
 
+#include "model/batch/batch_spec.hpp"
 #include "runtime/cuda/status.hpp"
 
 namespace tutti::internal::cuda {
 
-/// What keeps a graph from being launched behind a gate: the node, why, and a remedy, as the end of "the kernel ...".
-/// Empty: nothing.
+/// What keeps a graph, or the calls that it was recorded from, from being enqueued behind a gate: the node, why, and a
+/// remedy, as the end of "the kernel ...". Empty: nothing.
 ///
 /// A graph may hold kernels, copies between memory of GPUs and pinned memory, memsets, and graphs of these. Copies of
 /// ordinary memory, functions of the host and what waits for others would hold the caller or the stream; memory that is
 /// allocated in the stream is freed behind its gate; a cooperative kernel needs all its blocks at once, beside the
-/// kernels that poll.
-[[nodiscard]] std::string fault_of_graph(int device, cudaGraph_t graph);
+/// kernels that poll. Calls that are never captured may have functions of the host and memory of the stream among them.
+[[nodiscard]] std::string fault_of_graph(int device, cudaGraph_t graph, Capture capture);
 
 /// Puts the nodes of a graph into one line, in an order that keeps what they wait for. A branch takes a queue of its
 /// own where it runs, which the gate of another lane may hold (H100, driver 580: with copies in the branches, from five

@@ -1,8 +1,11 @@
 // Calls about streams, events, copies and graphs.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <set>
 #include <string_view>
+#include <vector>
 
 #include "tests/support/host_cuda/calls.hpp"
 #include "tests/support/host_cuda/memory.hpp"
@@ -139,17 +142,33 @@ cudaError_t begin_capture(CUstream_st& stream) {
   return cudaSuccess;
 }
 
+/// Whether all that joined streams have recorded comes before what a stream has recorded last.
+bool all_came_back(const Capture& capture, const CUstream_st& stream) {
+  std::set<const CUgraphNode_st*> before;
+  std::vector<CUgraphNode_st*> next = stream.last;
+  while (!next.empty()) {
+    const CUgraphNode_st* const node = next.back();
+    next.pop_back();
+    if (before.insert(node).second) next.insert(next.end(), node->before.begin(), node->before.end());
+  }
+  return std::ranges::all_of(capture.joined, [&](const CUstream_st* joined) {
+    return std::ranges::all_of(joined->last, [&](const CUgraphNode_st* node) { return before.contains(node); });
+  });
+}
+
 cudaError_t end_capture(CUstream_st& stream, cudaGraph_t& graph) {
   graph = nullptr;
   const std::unique_ptr<Capture> capture(stream.capture.exchange(nullptr));
   if (!capture) return cudaErrorIllegalState;
   this_thread().capture = nullptr;
   if (stream.blocking) --stream.gpu->blocking_captures;
+  const bool is_joined = all_came_back(*capture, stream);
   for (CUstream_st* const joined : capture->joined) {
     joined->capture = nullptr;
     joined->last.clear();
   }
   if (capture->invalid) return cudaErrorStreamCaptureInvalidated;
+  if (!is_joined) return cudaErrorStreamCaptureUnjoined;
   graph = new CUgraph_st{std::move(capture->nodes)};
   return cudaSuccess;
 }
