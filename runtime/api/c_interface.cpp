@@ -56,6 +56,24 @@ namespace {
 
 thread_local std::string last_error;
 
+/// Tells a program that its memory is used no more.
+struct Released {
+  Released() = default;
+  Released(void (*call)(void*), void* with) : released(call), user(with) {}
+  Released(const Released&) = delete;  // it tells once
+  Released& operator=(Released&& other) noexcept {
+    std::swap(released, other.released);
+    std::swap(user, other.user);
+    return *this;
+  }
+  ~Released() {
+    if (released != nullptr) released(user);
+  }
+
+  void (*released)(void*) = nullptr;
+  void* user = nullptr;
+};
+
 void remember(std::string_view message) noexcept {
   try {
     last_error = message;
@@ -385,6 +403,18 @@ tutti_buffer* tutti_buffer_allocate(tutti_runtime* runtime, const char* place, i
   if (runtime == nullptr) return tutti::refuse_null("the runtime"), nullptr;
   return tutti::made<tutti_buffer>(
       [&] { return runtime->value.allocate(tutti::text_or_empty(place), tutti::Bytes{size}); });
+}
+tutti_buffer* tutti_buffer_wrap(tutti_runtime* runtime, const char* place, void* memory, int64_t size,
+                                void (*released)(void* user), void* user) {
+  if (runtime == nullptr) return tutti::refuse_null("the runtime"), nullptr;
+  return tutti::made<tutti_buffer>([&]() -> tutti::Expected<tutti::Buffer> {
+    if (size < 0) return tutti::internal::invalid_input("a buffer has 0 bytes or more");
+    const auto owner = std::make_shared<tutti::Released>();
+    auto made = runtime->value.wrap(tutti::text_or_empty(place),
+                                    {static_cast<std::byte*>(memory), static_cast<std::size_t>(size)}, owner);
+    if (made) *owner = {released, user};
+    return made;
+  });
 }
 void* tutti_buffer_bytes(const tutti_buffer* buffer) {
   return buffer == nullptr ? nullptr : tutti::bytes_of(buffer->value.bytes(), nullptr);

@@ -181,17 +181,17 @@ Expected<Runtime> Runtime::open(const Machine& machine, const Kernels& kernels, 
 
 namespace {
 
-/// @param by  function of the backend
-template <class Allocate>
-Expected<Buffer> allocate_by(Allocate by, const std::shared_ptr<internal::RuntimeState>& state, std::string_view place,
-                             Bytes size) {
+/// @param make  (backend, vertex) -> Expected<internal::Buffer>
+template <class Make>
+Expected<Buffer> make_buffer(const std::shared_ptr<internal::RuntimeState>& state, std::string_view place, Bytes size,
+                             const Make& make) {
   if (!state) return internal::empty_handle("runtime");
   const auto vertex = state->machine.find_vertex(place);
   if (!vertex)
     return internal::invalid_input(
         fmt::format("machine '{}' has no '{:.80}'; name one of its memories or GPUs", state->machine.name(), place));
   return use(state, [&] {
-    return (state->executor().backend().*by)(*vertex, size).map([&](internal::Buffer&& memory) {
+    return make(state->executor().backend(), *vertex).map([&](internal::Buffer&& memory) {
       return Handles::make<Buffer>(
           std::make_shared<internal::BufferState>(internal::BufferState{state, std::move(memory)}), size);
     });
@@ -201,11 +201,22 @@ Expected<Buffer> allocate_by(Allocate by, const std::shared_ptr<internal::Runtim
 }  // namespace
 
 Expected<Buffer> Runtime::allocate(std::string_view place, Bytes size) {
-  return allocate_by(&internal::DeviceBackend::allocate, state_, place, size);
+  return make_buffer(state_, place, size, [&](internal::DeviceBackend& backend, internal::VertexId where) {
+    return backend.allocate(where, size);
+  });
 }
 
 Expected<Buffer> Runtime::allocate_unwritten(std::string_view place, Bytes size) {
-  return allocate_by(&internal::DeviceBackend::allocate_unwritten, state_, place, size);
+  return make_buffer(state_, place, size, [&](internal::DeviceBackend& backend, internal::VertexId where) {
+    return backend.allocate_unwritten(where, size);
+  });
+}
+
+Expected<Buffer> Runtime::wrap(std::string_view place, std::span<std::byte> memory, std::shared_ptr<void> owner) {
+  return make_buffer(state_, place, Bytes{static_cast<std::int64_t>(memory.size())},
+                     [&](internal::DeviceBackend& backend, internal::VertexId where) {
+                       return backend.wrap(where, memory, std::move(owner));
+                     });
 }
 
 Expected<std::vector<StreamBinding>> Runtime::allocate_for(const Batch& batch) {

@@ -121,6 +121,20 @@ class TUTTI_API Runtime {
   [[nodiscard]] Expected<Buffer> allocate(std::string_view place, Bytes size);
   /// The same, but it may hold what an earlier buffer left in it. Memory that is reused then takes no time to zero.
   [[nodiscard]] Expected<Buffer> allocate_unwritten(std::string_view place, Bytes size);
+  /// A buffer of memory that the program has: an image, a camera's ring, a tensor of a library. Nothing is copied, and
+  /// it is never freed here. Pinned memory of the host and memory of GPUs are taken as they are; other memory of the
+  /// host is pinned, which takes some 0.2 ms a MiB, unless the machine calls its place pageable. On the simulated
+  /// machine memory of the host stands for that of any place.
+  /// @param memory  stays until `owner` goes. Without an owner it stays until the buffer and all batches that were
+  ///                prepared with it have gone, and no batch of the program is under way.
+  /// @param owner   kept for as long as the memory is used or pinned; may be null. It may go in any call.
+  /// @errors InvalidInput: no such memory or GPU, no address, memory that lies in another place, or in part of which
+  ///         another buffer lies that pinned it. Machine: the host refuses to pin it.
+  ///
+  ///     std::vector<std::byte> image(1 << 20);
+  ///     auto buffer = runtime.wrap("mem0", image);
+  [[nodiscard]] Expected<Buffer> wrap(std::string_view place, std::span<std::byte> memory,
+                                      std::shared_ptr<void> owner = nullptr);
   /// Allocates a source and a destination for the transfer of every stream.
   /// @errors as `allocate`; InvalidInput: a batch of another machine.
   [[nodiscard]] Expected<std::vector<StreamBinding>> allocate_for(const Batch& batch);

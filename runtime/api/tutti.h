@@ -125,6 +125,13 @@ TUTTI_C_API void tutti_runtime_free(tutti_runtime* runtime);
 
 /** Allocates zeroed memory in a memory or a GPU. */
 TUTTI_C_API tutti_buffer* tutti_buffer_allocate(tutti_runtime* runtime, const char* place, int64_t size);
+/** A buffer of memory that the program has; nothing is copied, and it is not freed. Pinned memory of the host and
+ * memory of GPUs are taken as they are, other memory of the host is pinned for the time of the buffer.
+ *  @param memory    stays until `released` is called, whose call ends its use; without it, until the buffer and all
+ *                   batches that were prepared with it have gone and no batch of the program is under way
+ *  @param released  called once with `user`, in any call, but not where this one fails; may be null */
+TUTTI_C_API tutti_buffer* tutti_buffer_wrap(tutti_runtime* runtime, const char* place, void* memory, int64_t size,
+                                            void (*released)(void* user), void* user);
 /** Its bytes; null where it lies in a GPU. */
 TUTTI_C_API void* tutti_buffer_bytes(const tutti_buffer* buffer);
 /** Its size. */

@@ -51,6 +51,23 @@ Expected<void> check_buffer_place(const Vertex& vertex, Bytes size) {
   return {};
 }
 
+Expected<void> check_wrapped(const Vertex& vertex, std::span<const std::byte> memory) {
+  if (memory.data() == nullptr) return invalid_input("the memory to wrap has no address; give that of its first byte");
+  return check_buffer_place(vertex, Bytes{static_cast<std::int64_t>(memory.size())});
+}
+
+Buffer borrowed(BufferView memory, std::shared_ptr<void> owner) {
+  class Owner final : public BufferSource {
+   public:
+    explicit Owner(std::shared_ptr<void> owner) : owner_(std::move(owner)) {}
+    void give_back(const BufferView&) noexcept override { owner_.reset(); }
+
+   private:
+    std::shared_ptr<void> owner_;
+  };
+  return {memory, std::make_shared<Owner>(std::move(owner))};
+}
+
 Error kernel_failed(const CommandStream& stream, std::string_view what) {
   return {ErrorCode::Kernel,
           fmt::format("kernel '{}' of stream '{}' failed: {}; its batch's results are invalid", stream.kernel->name,

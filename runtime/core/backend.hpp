@@ -168,6 +168,15 @@ class DeviceBackend {
   [[nodiscard]] virtual Expected<Buffer> allocate_unwritten(VertexId where, Bytes size) {
     return allocate(where, size);
   }
+  /// A buffer of memory that the program has, which is neither copied nor freed: pinned memory of the host and memory
+  /// of GPUs as they are; other memory of the host is pinned for the time of the buffer, unless it is for a pageable
+  /// place. Freeing the buffer never waits for a run: what is pinned then stays so until none is armed or under way.
+  /// @param owner  may be null; it goes when the buffer has gone and the memory is not pinned for it any more. The
+  ///               memory is there until then.
+  /// @errors InvalidInput: no memory or GPU, no address, memory of another place, memory in part of which another
+  ///         buffer lies that pinned it. Machine: the host refuses to pin it.
+  [[nodiscard]] virtual Expected<Buffer> wrap(VertexId where, std::span<std::byte> memory,
+                                              std::shared_ptr<void> owner) = 0;
   /// Prepares a batch, so that `submit` needs nothing more. May allocate.
   /// @errors InvalidInput: an unknown kernel, a buffer too small or in the wrong place. Kernel, Machine: a
   ///         kernel that does more than enqueue, the driver's refusal.
@@ -181,6 +190,9 @@ void fill_kernel_inputs(const Batch& batch, std::span<StreamBinding> bindings);
 
 /// Checks whether a buffer of this size can lie at this vertex. For backends.
 [[nodiscard]] Expected<void> check_buffer_place(const Vertex& vertex, Bytes size);
+
+/// Checks whether this memory can be a buffer at this vertex, as far as its address tells. For backends.
+[[nodiscard]] Expected<void> check_wrapped(const Vertex& vertex, std::span<const std::byte> memory);
 
 /// The error of an allocation that does not fit. For backends.
 /// @param place  "gpu0"

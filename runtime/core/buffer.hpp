@@ -53,4 +53,8 @@ class Buffer {
   std::shared_ptr<BufferSource> source_;
 };
 
+/// A buffer of memory that is not the machine's to free.
+/// @param owner  kept as long as the buffer; may be null
+[[nodiscard]] Buffer borrowed(BufferView memory, std::shared_ptr<void> owner);
+
 }  // namespace tutti::internal

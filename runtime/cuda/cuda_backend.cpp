@@ -15,6 +15,7 @@
 #include "runtime/cuda/memcpy_batch.hpp"
 #include "runtime/cuda/ping_pong.hpp"
 #include "runtime/cuda/plain_copy.hpp"
+#include "runtime/cuda/pointers.hpp"
 #include "runtime/cuda/stencil_exchange.hpp"
 #include "runtime/cuda/wait_probe.hpp"
 
@@ -195,6 +196,8 @@ class CudaBackend final : public DeviceBackend {
   [[nodiscard]] Expected<Buffer> allocate_unwritten(VertexId where, Bytes size) override {
     return allocate(where, size, Contents::Anything);
   }
+  [[nodiscard]] Expected<Buffer> wrap(VertexId where, std::span<std::byte> memory,
+                                      std::shared_ptr<void> owner) override;
   [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override;
 
  private:
@@ -224,6 +227,23 @@ Expected<Buffer> CudaBackend::allocate(VertexId where, Bytes size, Contents cont
   const DeviceGuard guard(devices_->some_device());
   return memory_->take(*devices_, where, size, contents).map([&](std::byte* data) {
     return Buffer({where, data, size}, memory_);
+  });
+}
+
+Expected<Buffer> CudaBackend::wrap(VertexId where, std::span<std::byte> memory, std::shared_ptr<void> owner) {
+  if (auto ok = check_wrapped(devices_->machine.vertex(where), memory); !ok)
+    return tl::unexpected(std::move(ok.error()));
+  if (auto ok = check_is_mine(where); !ok) return tl::unexpected(std::move(ok.error()));
+  const BufferView view{where, memory.data(), Bytes{static_cast<std::int64_t>(memory.size())}};
+  if (memory.empty()) return borrowed(view, std::move(owner));
+  const DeviceGuard guard(devices_->some_device());
+  const auto is_there = [&] { return lies_at(*devices_, where, memory); };
+  const Vertex& vertex = devices_->machine.vertex(where);
+  if (vertex.kind == VertexKind::Gpu || vertex.pageable)
+    return is_there().map([&](bool) { return borrowed(view, std::move(owner)); });
+  return MemoryPool::instance().pin_users(memory, owner, is_there).map([&](std::shared_ptr<PooledMemory>&& pinned) {
+    return borrowed(view, std::make_shared<std::pair<std::shared_ptr<void>, std::shared_ptr<void>>>(std::move(pinned),
+                                                                                                    std::move(owner)));
   });
 }
 

@@ -75,6 +75,10 @@ class MemcpyBackend final : public DeviceBackend {
   [[nodiscard]] Expected<Buffer> allocate_unwritten(VertexId where, Bytes size) override {
     return cuda_->allocate_unwritten(where, size);
   }
+  [[nodiscard]] Expected<Buffer> wrap(VertexId where, std::span<std::byte> memory,
+                                      std::shared_ptr<void> owner) override {
+    return cuda_->wrap(where, memory, std::move(owner));
+  }
   [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override;
 
  private:

@@ -2,11 +2,14 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "runtime/core/pinned_use.hpp"
@@ -38,6 +41,7 @@ enum class Contents : std::uint8_t {
 struct MemoryBlock {
   MemoryPlace place;
   std::size_t size = 0;
+  bool is_users = false;  ///< the program's own, pinned here
   PinnedMemory host{};    ///< one of the two
   DeviceMemory device{};  ///< the other
 };
@@ -93,6 +97,17 @@ class MemoryPool {
   /// @errors Machine: the GPU has not so much memory.
   [[nodiscard]] Expected<PooledMemory> take_device(int device, std::size_t size, cudaStream_t stream);
 
+  /// Pins memory of the program's own, or shares in what this has pinned around it. It counts for no limit.
+  /// @param owner      goes when this memory is unpinned, which may be later than the block
+  /// @param is_pinned  says whether the driver knows it as pinned; called once all is unpinned that may be
+  /// @return null: somebody else has pinned it
+  /// @errors InvalidInput: part of it is pinned by an earlier call. Machine: the host refuses to pin it.
+  [[nodiscard]] Expected<std::shared_ptr<PooledMemory>> pin_users(std::span<std::byte> memory,
+                                                                  std::shared_ptr<void> owner,
+                                                                  const std::function<Expected<bool>()>& is_pinned);
+  /// Blocks of the program's own memory that are pinned here.
+  [[nodiscard]] std::size_t users() const;
+
   /// A run closes its gates, or begins. Waits only while memory is being freed.
   void begin_run();
   /// A run is finished. For the conductor: never waits.
@@ -130,11 +145,14 @@ class MemoryPool {
   Expected<PinnedMemory> pin(int numa_node, std::size_t size);
   void give_back(std::list<MemoryBlock>& block) noexcept;
   void free_kept(Kept& kept, std::size_t most);
+  void unpin_users(std::list<MemoryBlock>& unpinned);
   [[nodiscard]] std::size_t pinned_in_use() const;
 
   mutable std::mutex mutex_;  // of all but the atomics; held while memory is freed
   Kept gpus_, host_;
-  std::map<int, PinnedUse> pinned_;  // by NUMA node
+  std::list<MemoryBlock> users_;                                 // given up, to be unpinned where nothing runs
+  std::map<std::byte*, std::weak_ptr<PooledMemory>> users_now_;  // in use, by their first bytes
+  std::map<int, PinnedUse> pinned_;                              // by NUMA node
   std::multiset<std::size_t> limits_;
   std::list<MemoryBlock> lost_;  // that a lost GPU may use
   std::atomic<int> runs_{0};     // armed or under way

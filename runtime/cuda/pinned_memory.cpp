@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
+constexpr unsigned kForAllGpus = cudaHostRegisterPortable | cudaHostRegisterMapped;
 
 struct DestroyTopology {
   void operator()(hwloc_topology* topology) const { hwloc_topology_destroy(topology); }
@@ -51,7 +52,7 @@ Expected<PinnedMemory> PinnedMemory::make(std::size_t size, int numa_node) {
   if (mapped >= kHugePage) madvise(data, mapped, MADV_HUGEPAGE);  // small pages do as well
   bind(data, mapped, numa_node);
   touch(memory.data_, mapped);
-  const auto status = cudaHostRegister(data, mapped, cudaHostRegisterPortable | cudaHostRegisterMapped);
+  const auto status = cudaHostRegister(data, mapped, kForAllGpus);
   if (auto ok = check(status, "cudaHostRegister"); !ok) {
     munmap(std::exchange(memory.data_, nullptr), mapped);
     return tl::unexpected(std::move(ok.error()));
@@ -59,10 +60,28 @@ Expected<PinnedMemory> PinnedMemory::make(std::size_t size, int numa_node) {
   return memory;
 }
 
+Expected<PinnedMemory> PinnedMemory::around(std::span<std::byte> memory, std::shared_ptr<void> owner) {
+  const cudaError_t status = cudaHostRegister(memory.data(), memory.size(), kForAllGpus);
+  if (status == cudaErrorHostMemoryAlreadyRegistered)
+    return invalid_input(
+        "a page of the memory to wrap is pinned already, for other memory in it; wrap memory that has its pages for "
+        "itself, as aligned_alloc gives it");
+  return check(status, "cudaHostRegister").map([&] {
+    PinnedMemory pinned;
+    pinned.data_ = memory.data();
+    pinned.owner_ = std::move(owner);
+    return pinned;
+  });
+}
+
+void PinnedMemory::unpin() {
+  if (data_ != nullptr) static_cast<void>(cudaHostUnregister(std::exchange(data_, nullptr)));
+}
+
 PinnedMemory::~PinnedMemory() {
-  if (data_ == nullptr) return;
-  static_cast<void>(cudaHostUnregister(data_));
-  munmap(data_, size_);
+  std::byte* const data = data_;
+  unpin();
+  if (data != nullptr && size_ > 0) munmap(data, size_);
 }
 
 }  // namespace tutti::internal::cuda

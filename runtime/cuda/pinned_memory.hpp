@@ -1,13 +1,15 @@
 #pragma once
 #include <cstddef>
+#include <memory>
+#include <span>
 #include <utility>
 
 #include "runtime/cuda/status.hpp"
 
 namespace tutti::internal::cuda {
 
-/// Host memory that never moves, that every GPU reaches at the same address, in huge pages where the host has them: its
-/// pinning then takes half the time. Zeroed. Move-only; unpins and frees when it goes.
+/// Host memory that never moves, that every GPU reaches at the same address. Move-only; unpins when it goes, and frees
+/// what it made.
 class PinnedMemory {
  public:
   PinnedMemory() = default;
@@ -15,21 +17,30 @@ class PinnedMemory {
   PinnedMemory& operator=(PinnedMemory&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);
+    std::swap(owner_, other.owner_);
     return *this;
   }
   PinnedMemory(const PinnedMemory&) = delete;  // pinned memory is scarce
   PinnedMemory& operator=(const PinnedMemory&) = delete;
   ~PinnedMemory();
 
+  /// Zeroed memory, in huge pages where the host has them: its pinning then takes half the time.
   /// @param numa_node  the system's number of the NUMA node that it lies on; below 0, or unknown to it: wherever.
   /// @errors Machine: the host has not so much, or refuses to pin it.
   [[nodiscard]] static Expected<PinnedMemory> make(std::size_t size, int numa_node = -1);
+  /// Pins memory that somebody else has.
+  /// @param owner  goes when it is pinned no more; may be null
+  /// @errors InvalidInput: one of its pages is pinned already. Machine: the host refuses to pin it.
+  [[nodiscard]] static Expected<PinnedMemory> around(std::span<std::byte> memory, std::shared_ptr<void> owner);
 
   [[nodiscard]] std::byte* data() const { return data_; }
+  /// Unpins somebody else's memory; the owner goes with this. @pre `around` made it.
+  void unpin();
 
  private:
   std::byte* data_ = nullptr;
-  std::size_t size_ = 0;  // as mapped
+  std::size_t size_ = 0;  // as mapped; 0: somebody else's memory
+  std::shared_ptr<void> owner_;
 };
 
 }  // namespace tutti::internal::cuda

@@ -1,19 +1,11 @@
 #include "runtime/cuda/pointers.hpp"
 
+#include <array>
+
 #include <fmt/format.h>
 
 namespace tutti::internal::cuda {
 namespace {
-
-/// Kind of memory by the driver, as the end of "the buffer is ...".
-std::string text_of(const cudaPointerAttributes& found) {
-  switch (found.type) {
-    case cudaMemoryTypeHost: return "pinned host memory";
-    case cudaMemoryTypeManaged: return "managed memory, which may move";
-    case cudaMemoryTypeDevice: return fmt::format("memory of GPU {}", found.device);
-    default: return "host memory that is not pinned";
-  }
-}
 
 Expected<void> check_pointer(const BoundDevices& bound, const CommandStream& stream, const BufferView& buffer,
                              Bytes size, std::string_view role) {
@@ -40,6 +32,38 @@ Expected<void> check_pointer(const BoundDevices& bound, const CommandStream& str
 }
 
 }  // namespace
+
+std::string text_of(const cudaPointerAttributes& found) {
+  switch (found.type) {
+    case cudaMemoryTypeHost: return "pinned host memory";
+    case cudaMemoryTypeManaged: return "managed memory, which may move";
+    case cudaMemoryTypeDevice: return fmt::format("memory of GPU {}", found.device);
+    default: return "host memory that is not pinned";
+  }
+}
+
+Expected<bool> lies_at(const BoundDevices& bound, VertexId where, std::span<const std::byte> memory) {
+  const Vertex& vertex = bound.machine.vertex(where);
+  const bool on_gpu = vertex.kind == VertexKind::Gpu;
+  std::array<cudaPointerAttributes, 2> found{};  // of the first and of the last byte
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const std::byte* const address = i == 0 ? memory.data() : memory.data() + memory.size() - 1;
+    if (auto ok = check(cudaPointerGetAttributes(&found[i], address), "cudaPointerGetAttributes"); !ok)
+      return tl::unexpected(std::move(ok.error()));
+  }
+  const auto is_right = [&](const cudaPointerAttributes& one) {
+    return on_gpu ? one.type == cudaMemoryTypeDevice && one.device == bound.device_of(where)
+                  : one.type == cudaMemoryTypeHost || one.type == cudaMemoryTypeUnregistered;
+  };
+  for (const cudaPointerAttributes& one : found)
+    if (!is_right(one))
+      return invalid_input(
+          fmt::format("the memory to wrap is {}, and '{}' is {}; name the place that it lies in", text_of(one),
+                      vertex.name, on_gpu ? fmt::format("GPU {}", bound.device_of(where)) : "a memory of the host"));
+  if (found[0].type != found[1].type)
+    return invalid_input("the memory to wrap is pinned in part; pin all of it, or nothing");
+  return on_gpu || vertex.pageable || found[0].type == cudaMemoryTypeHost;
+}
 
 Expected<void> check_pointers(const BoundDevices& bound, const BoundPlan& plan) {
   const auto streams = plan.plan.batch.streams();

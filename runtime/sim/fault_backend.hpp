@@ -89,6 +89,10 @@ class FaultBackend : public DeviceBackend {
   [[nodiscard]] Expected<Buffer> allocate_unwritten(VertexId where, Bytes size) override {
     return machine_.allocate_unwritten(where, size);
   }
+  [[nodiscard]] Expected<Buffer> wrap(VertexId where, std::span<std::byte> memory,
+                                      std::shared_ptr<void> owner) override {
+    return machine_.wrap(where, memory, std::move(owner));
+  }
   [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override;
   /// The number that the next batch gets.
   [[nodiscard]] std::size_t batches() const { return batches_; }

@@ -61,6 +61,11 @@ Expected<Buffer> SimBackend::allocate(VertexId where, Bytes size) {
   return Buffer({where, data, size}, memory_);
 }
 
+Expected<Buffer> SimBackend::wrap(VertexId where, std::span<std::byte> memory, std::shared_ptr<void> owner) {
+  if (auto ok = check_wrapped(machine_.vertex(where), memory); !ok) return tl::unexpected(std::move(ok.error()));
+  return borrowed({where, memory.data(), Bytes{static_cast<std::int64_t>(memory.size())}}, std::move(owner));
+}
+
 Expected<std::unique_ptr<BackendBatch>> SimBackend::prepare(BoundPlan bound) {
   if (auto ok = check_bindings(bound.plan.batch, bound.bindings); !ok) return tl::unexpected(ok.error());
   for (const CommandStream& stream : bound.plan.batch.streams()) {

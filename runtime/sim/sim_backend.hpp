@@ -43,6 +43,9 @@ class SimBackend final : public DeviceBackend {
     copies_.share_as(machine != nullptr ? *machine : machine_, as_ns(clock_->now()));
   }
   [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override;
+  /// Memory of the host for any place, whose room it does not take.
+  [[nodiscard]] Expected<Buffer> wrap(VertexId where, std::span<std::byte> memory,
+                                      std::shared_ptr<void> owner) override;
   [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override;
 
  private:

@@ -32,6 +32,10 @@ class WatchedBackend final : public DeviceBackend {
   [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override {
     return machine_.allocate(where, size);
   }
+  [[nodiscard]] Expected<Buffer> wrap(VertexId where, std::span<std::byte> memory,
+                                      std::shared_ptr<void> owner) override {
+    return machine_.wrap(where, memory, std::move(owner));
+  }
   [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override;
 
   /// The first thing that was not as it should be.

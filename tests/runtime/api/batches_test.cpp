@@ -1,10 +1,14 @@
 // Batches through the installed headers alone, linked with the shared library.
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -115,6 +119,43 @@ TEST(ApiPrediction, IsThePublishedOne) {
   EXPECT_EQ(whole.streams[0].transfer, (tutti::Interval{microseconds(33'600), microseconds(41'600)}));
   EXPECT_EQ(whole.streams[0].kernel, (tutti::Interval{microseconds(41'600), microseconds(44'800)}));
   expect_refused(tutti::predict(batch, "best"), "give one of completion_aligned");
+}
+
+// The program's memory for both ends of the copy and for the kernel; the prepared batch keeps its owner.
+TEST(ApiBatch, UsesMemoryThatTheProgramHas) {
+  struct Frame {
+    std::array<std::byte, 64> up{}, there{}, out{};
+  };
+  const auto frame = std::make_shared<Frame>();
+  const Batch batch = doubled();
+  Runtime runtime = open(batch);
+  auto prepared = [&] {
+    const auto wrap = [&](std::string_view place, std::array<std::byte, 64>& memory) {
+      return runtime.wrap(place, memory, frame).value();
+    };
+    tutti::StreamBinding binding;
+    binding.source = wrap("mem0", frame->up);
+    binding.destination = wrap("gpu0", frame->there);
+    binding.kernel_output = wrap("gpu0", frame->out);
+    EXPECT_EQ(binding.source.data(), frame->up.data());
+    EXPECT_EQ(binding.source.size(), Bytes{64});
+    return std::optional(runtime.prepare(batch, {binding}).value());
+  }();
+  for (const int value : {21, 4}) {
+    frame->up.fill(static_cast<std::byte>(value));
+    ASSERT_TRUE(tutti::batchOp(*prepared).has_value());
+    EXPECT_EQ(frame->out.front(), static_cast<std::byte>(2 * value));
+  }
+  EXPECT_GT(frame.use_count(), 1);
+  prepared.reset();
+  EXPECT_EQ(frame.use_count(), 1);
+}
+
+TEST(ApiMisuse, MemoryThatIsNone) {
+  Runtime runtime = open(doubled());
+  std::array<std::byte, 8> memory{};
+  expect_refused(runtime.wrap("gpu7", memory), "'gpu7'");
+  expect_refused(runtime.wrap("mem0", std::span<std::byte>()), "no address");
 }
 
 // 64 B at 12 GB/s are 5.33 ns, up: 6; the kernel takes 1 us.

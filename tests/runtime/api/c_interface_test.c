@@ -96,6 +96,48 @@ static void runs(const char* folder) {
   tutti_batch_free(batch);
 }
 
+static void note_release(void* user) { ++*(int*)user; }
+
+static void memory_of_the_program(const char* folder) {
+  char path[4096];
+  unsigned char from[64], to[64], out[64];
+  int calls = 0, released = 0;
+  snprintf(path, sizeof path, "%s/doubled.yaml", folder);
+  tutti_batch* batch = tutti_batch_load(path);
+  tutti_machine* machine = tutti_batch_machine(batch);
+  tutti_kernels* kernels = tutti_kernels_new();
+  check(tutti_kernels_add(kernels, "double", double_bytes, NULL, &calls) == TUTTI_OK, "a kernel is added");
+  tutti_runtime* runtime = tutti_runtime_open(machine, kernels, TUTTI_SIMULATED, NULL);
+  memset(from, 21, sizeof from);
+  tutti_buffer* source = tutti_buffer_wrap(runtime, "mem0", from, sizeof from, note_release, &released);
+  tutti_buffer* there = tutti_buffer_wrap(runtime, "gpu0", to, sizeof to, NULL, NULL);
+  tutti_buffer* result = tutti_buffer_wrap(runtime, "gpu0", out, sizeof out, note_release, &released);
+  check(source != NULL && tutti_buffer_bytes(source) == from, "a buffer is where the program's memory is");
+  tutti_stream_binding binding = {source, there, NULL, result, NULL, 0};
+  tutti_prepared_batch* prepared = tutti_prepare(runtime, batch, &binding, 1, 1);
+  tutti_buffer_free(source);
+  tutti_buffer_free(there);
+  tutti_buffer_free(result);
+  check(tutti_batch_op(prepared, NULL) == TUTTI_OK && out[0] == 42 && out[63] == 42, "a batch works on it");
+  check(released == 0, "which keeps it");
+  tutti_prepared_batch_free(prepared);
+  check(released == 2, "and tells when it is done");
+  check(tutti_buffer_wrap(runtime, "gpu9", from, sizeof from, note_release, &released) == NULL &&
+            strstr(tutti_last_error(), "'gpu9'"),
+        "no such place");
+  check(tutti_buffer_wrap(runtime, "mem0", NULL, 8, note_release, &released) == NULL &&
+            strstr(tutti_last_error(), "no address"),
+        "no memory");
+  check(tutti_buffer_wrap(runtime, "mem0", from, -1, note_release, &released) == NULL &&
+            strstr(tutti_last_error(), "0 bytes"),
+        "less than none");
+  check(released == 2, "nothing is released that was refused");
+  tutti_runtime_free(runtime);
+  tutti_kernels_free(kernels);
+  tutti_machine_free(machine);
+  tutti_batch_free(batch);
+}
+
 static void kernel_fails(const char* folder) {
   char path[4096];
   tutti_buffer* buffers[3];
@@ -337,6 +379,7 @@ static void nulls_are_refused(void) {
   check(refused(tutti_kernels_add(NULL, "a", fail, NULL, NULL), "null"), "no kernel table");
   check(tutti_runtime_open(NULL, NULL, TUTTI_SIMULATED, NULL) == NULL, "no machine");
   check(tutti_buffer_allocate(NULL, "mem0", 1) == NULL && tutti_buffer_bytes(NULL) == NULL, "no runtime");
+  check(tutti_buffer_wrap(NULL, "mem0", &number, sizeof number, NULL, NULL) == NULL, "no runtime to wrap for");
   check(tutti_prepare(NULL, NULL, NULL, 1, 1) == NULL && tutti_batch_op_async(NULL) == NULL, "nothing to prepare");
   check(refused(tutti_batch_op(NULL, NULL), "null") && refused(tutti_batch_op_query(NULL, &finished), "null") &&
             refused(tutti_batch_op_synchronize(NULL, NULL), "null"),
@@ -373,6 +416,7 @@ int main(int argc, char** argv) {
   check(strcmp(tutti_version(), EXPECTED_VERSION) == 0, "the version is that of the project");
   predicts(argv[1]);
   runs(argv[2]);
+  memory_of_the_program(argv[2]);
   kernel_fails(argv[2]);
   tasks_run(argv[3]);
   tasks_come_and_go(argv[3]);

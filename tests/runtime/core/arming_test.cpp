@@ -73,6 +73,10 @@ class WatchedBackend final : public DeviceBackend {
   [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override {
     return backend_.allocate(where, size);
   }
+  [[nodiscard]] Expected<Buffer> wrap(VertexId where, std::span<std::byte> memory,
+                                      std::shared_ptr<void> owner) override {
+    return backend_.wrap(where, memory, std::move(owner));
+  }
   [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override {
     std::string name = bound.name;
     if (const int set = ++sets_[name]; set > 1) name += ", set " + std::to_string(set);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 #include <ostream>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -455,6 +456,38 @@ TEST_P(EveryBackend, RefusesBuffersThatCannotBe) {
   const auto negative = station.backend->allocate(station.at("mem0"), Bytes{-1});
   ASSERT_FALSE(negative.has_value());
   EXPECT_EQ(negative.error().code, ErrorCode::InvalidInput);
+}
+
+// Of a program, in pages of its own. Nobody writes behind its end.
+TEST_P(EveryBackend, CopiesFromAndToMemoryThatTheProgramHas) {
+  struct alignas(4096) Pages {
+    std::array<std::byte, 8192> bytes{};
+  };
+  const auto from = std::make_shared<Pages>(), to = std::make_shared<Pages>();
+  const Byteses sent = pattern(5000, 3);
+  std::ranges::copy(sent, from->bytes.begin());
+  {
+    const auto wrap = [&](const std::shared_ptr<Pages>& pages) {
+      return station.backend->wrap(station.at("mem0"), std::span(pages->bytes).first(5000), pages).value();
+    };
+    const Buffer source = wrap(from), destination = wrap(to), device = station.allocate(station.at("gpu0"), 5000);
+    EXPECT_EQ(source.view().data, from->bytes.data());
+    EXPECT_GT(from.use_count(), 1);
+    station.copy(source.view(), device.view());
+    station.copy(device.view(), destination.view());
+  }
+  EXPECT_EQ(Byteses(to->bytes.begin(), to->bytes.begin() + 5000), sent);
+  EXPECT_EQ(Byteses(to->bytes.begin() + 5000, to->bytes.end()), Byteses(3192));
+  EXPECT_EQ(from.use_count(), 1) << "nothing runs, so nobody needs it";
+}
+
+TEST_P(EveryBackend, RefusesToWrapWhatCannotBeABuffer) {
+  std::array<std::byte, 8> memory{};
+  EXPECT_EQ(station.backend->wrap(station.at("hub0"), memory, nullptr).error().message,
+            "'hub0' is a hub; buffers lie in a memory, a gpu or a device");
+  EXPECT_EQ(station.backend->wrap(station.at("mem0"), {}, nullptr).error().message,
+            "the memory to wrap has no address; give that of its first byte");
+  EXPECT_TRUE(station.backend->wrap(station.at("mem0"), std::span(memory).first(0), nullptr).has_value());
 }
 
 TEST_P(EveryBackend, RunsBatchesInTheOrderOfIssue) {

@@ -195,6 +195,107 @@ TEST_F(Cuda, DisarmedBatchesHaveRunThroughAndCanBeRun) {
   EXPECT_EQ(station.read(destination.view()), pattern(8192, 3));
 }
 
+/// Memory of a program, in pages of its own.
+struct alignas(4096) Pages {
+  std::array<std::byte, 16'384> bytes{};
+};
+
+TEST_F(Cuda, WrapsMemoryOfGpusAndPinnedMemoryAsTheyAre) {
+  const cuda::MemoryPool& pool = cuda::MemoryPool::instance();
+  const std::size_t before = pool.users();
+  const VertexId mem0 = station.at("mem0"), gpu0 = station.at("gpu0");
+  const std::span<std::byte> pinned = test::pinned(4096);
+  const Buffer there = station.allocate(gpu0, 4096);
+  const Buffer host = station.backend->wrap(mem0, pinned.subspan(100, 2000), nullptr).value();
+  const Buffer device = station.backend->wrap(gpu0, there.view().bytes().subspan(100, 2000), nullptr).value();
+  EXPECT_EQ(pool.users(), before);
+  const auto sent = pattern(2000, 5);
+  station.write(host.view(), sent);
+  station.copy(host.view(), device.view());
+  EXPECT_EQ(station.read(there.view().part(Bytes{100}, Bytes{2000})), sent);
+}
+
+TEST_F(Cuda, RefusesToWrapWhatLiesElsewhere) {
+  const VertexId mem0 = station.at("mem0"), gpu0 = station.at("gpu0");
+  const auto refusal = [&](VertexId where, std::span<std::byte> memory) {
+    const auto wrapped = station.backend->wrap(where, memory, nullptr);
+    return wrapped ? std::string() : wrapped.error().message;
+  };
+  Pages pages;
+  const Buffer there = station.allocate(gpu0, 4096);
+  EXPECT_EQ(
+      refusal(mem0, there.view().bytes()),
+      "the memory to wrap is memory of GPU 0, and 'mem0' is a memory of the host; name the place that it lies in");
+  EXPECT_EQ(
+      refusal(gpu0, pages.bytes),
+      "the memory to wrap is host memory that is not pinned, and 'gpu0' is GPU 0; name the place that it lies in");
+  EXPECT_EQ(refusal(gpu0, test::pinned(64)),
+            "the memory to wrap is pinned host memory, and 'gpu0' is GPU 0; name the place that it lies in");
+}
+
+// A page is pinned once: what lies in a buffer shares in it, and keeps it pinned when that buffer has gone.
+TEST_F(Cuda, WrappedMemoryIsPinnedOnce) {
+  const cuda::MemoryPool& pool = cuda::MemoryPool::instance();
+  const std::size_t before = pool.users();
+  const VertexId mem0 = station.at("mem0");
+  const auto pages = std::make_shared<Pages>();
+  const std::span<std::byte> all = pages->bytes;
+  const auto wrap = [&](std::span<std::byte> memory) { return station.backend->wrap(mem0, memory, pages); };
+  {
+    auto whole = wrap(all.subspan(4096, 8192));
+    const auto part = wrap(all.subspan(5000, 1000));
+    ASSERT_TRUE(whole.has_value() && part.has_value());
+    EXPECT_EQ(pool.users(), before + 1);
+    EXPECT_EQ(
+        wrap(all.subspan(8192, 8000)).error().message,
+        "part of the memory to wrap is pinned by another buffer, and no page is pinned twice; wrap the whole once, "
+        "and use parts of that buffer");
+    whole = Buffer();
+    EXPECT_EQ(pool.users(), before + 1);
+    station.copy(part->view(), station.allocate(station.at("gpu0"), 1000).view());
+  }
+  EXPECT_EQ(pool.users(), before);
+  EXPECT_EQ(pages.use_count(), 1);
+}
+
+// Unpinning waits for closed gates, so it comes once all runs are over; the memory has its owner until then.
+TEST_F(Cuda, WrappedMemoryIsUnpinnedOnceNothingRuns) {
+  const cuda::MemoryPool& pool = cuda::MemoryPool::instance();
+  const std::size_t before = pool.users();
+  const VertexId mem0 = station.at("mem0");
+  const Buffer source = station.allocate(mem0, 4096), device = station.allocate(station.at("gpu0"), 4096);
+  auto batch = station.copying(source.view(), device.view());
+  const auto first = std::make_shared<Pages>(), second = std::make_shared<Pages>();
+  for (int run = 0; run < 3; ++run) {
+    station.executor.arm(batch);
+    for (int again = 0; again < 2; ++again) {
+      const auto wrapped =
+          station.backend->wrap(mem0, again == 0 ? first->bytes : second->bytes, again == 0 ? first : second);
+      ASSERT_TRUE(wrapped.has_value()) << wrapped.error().text();
+    }
+    EXPECT_EQ(pool.users(), before + 2);
+    EXPECT_EQ(first.use_count(), 2);
+    EXPECT_EQ(station.backend->wrap(mem0, first->bytes, nullptr).error().message,
+              "the memory to wrap is still pinned by a buffer that went while a batch was armed or under way; wrap it "
+              "when none is, or keep its buffer");
+    station.run(batch);
+    EXPECT_TRUE(station.backend->wrap(mem0, first->bytes, first).has_value());
+    EXPECT_EQ(pool.users(), before);
+    EXPECT_EQ(first.use_count(), 1);
+    EXPECT_EQ(second.use_count(), 1);
+  }
+}
+
+TEST_F(Cuda, ManyWrapsLeaveNothingPinned) {
+  const cuda::MemoryPool& pool = cuda::MemoryPool::instance();
+  const std::size_t before = pool.users();
+  const auto pages = std::make_shared<Pages>();
+  for (int i = 0; i < 10'000; ++i)
+    ASSERT_TRUE(station.backend->wrap(station.at("mem0"), pages->bytes, pages).has_value()) << i;
+  EXPECT_EQ(pool.users(), before);
+  EXPECT_EQ(pages.use_count(), 1);
+}
+
 // A block that is returned while a gate is closed is not freed, which would wait, but given out again; when the gate is
 // open and the run over, it is freed.
 TEST_F(Cuda, MemoryGivenBackWhileABatchIsArmedIsUsedAgain) {

@@ -107,10 +107,21 @@ cudaError_t free(void* memory) {
   return cudaSuccess;
 }
 
+/// Whether a region uses one of the pages in which these bytes lie.
+bool shares_a_page(const std::byte* begin, std::size_t size) {
+  const auto page_of = [](const std::byte* byte) { return reinterpret_cast<std::uintptr_t>(byte) / kPage; };
+  const std::lock_guard lock(regions().mutex);
+  const auto behind = regions().all.upper_bound(begin + size - 1);
+  if (behind != regions().all.end() && page_of(behind->first) == page_of(begin + size - 1)) return true;
+  if (behind == regions().all.begin()) return false;
+  const Region& last = std::prev(behind)->second;
+  return page_of(last.begin + last.size - 1) >= page_of(begin);
+}
+
 cudaError_t pin(void* memory, std::size_t size) {
   auto* const begin = static_cast<std::byte*>(memory);
   if (memory == nullptr || size == 0) return cudaErrorInvalidValue;
-  if (region_of(begin) || region_of(begin + size - 1)) return cudaErrorHostMemoryAlreadyRegistered;
+  if (shares_a_page(begin, size)) return cudaErrorHostMemoryAlreadyRegistered;
   add({begin, size, -1});
   return cudaSuccess;
 }

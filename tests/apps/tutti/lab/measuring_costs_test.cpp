@@ -202,6 +202,10 @@ class LateBackend final : public DeviceBackend {
   [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override {
     return backend_.allocate(where, size);
   }
+  [[nodiscard]] Expected<Buffer> wrap(VertexId where, std::span<std::byte> memory,
+                                      std::shared_ptr<void> owner) override {
+    return backend_.wrap(where, memory, std::move(owner));
+  }
   [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override {
     return backend_.prepare(std::move(bound)).map([&](std::unique_ptr<BackendBatch> prepared) {
       return std::unique_ptr<BackendBatch>(std::make_unique<LateBatch>(std::move(prepared), clock_, random_));
@@ -264,6 +268,10 @@ class UnmappedBackend final : public DeviceBackend {
   [[nodiscard]] bool busy() const override { return backend_.busy(); }
   [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override {
     return backend_.allocate(where, size);
+  }
+  [[nodiscard]] Expected<Buffer> wrap(VertexId where, std::span<std::byte> memory,
+                                      std::shared_ptr<void> owner) override {
+    return backend_.wrap(where, memory, std::move(owner));
   }
   [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override {
     for (const CommandStream& stream : bound.plan.batch.streams())

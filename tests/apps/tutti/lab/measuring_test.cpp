@@ -295,6 +295,10 @@ class ForgetfulBackend final : public DeviceBackend {
   [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override {
     return backend_.allocate(where, size);
   }
+  [[nodiscard]] Expected<Buffer> wrap(VertexId where, std::span<std::byte> memory,
+                                      std::shared_ptr<void> owner) override {
+    return backend_.wrap(where, memory, std::move(owner));
+  }
   [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override {
     const StreamBinding binding = bound.bindings.front();
     auto prepared = backend_.prepare(std::move(bound));
