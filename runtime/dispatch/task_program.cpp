@@ -38,33 +38,16 @@ Expected<BufferView> PatternProgram::make_buffer(DeviceBackend& backend, VertexI
   return buffers_.back().view();
 }
 
-Expected<BufferView> PatternProgram::source_of(DeviceBackend& backend, const Transfer& transfer,
+Expected<BufferView> PatternProgram::source_of(DeviceBackend& backend, const Transfer& transfer, const StreamFlow& flow,
                                                std::size_t buffer_set) {
-  const auto fits = [&](const Pending& output) { return is_same(output, buffer_set, transfer.from, transfer.size); };
-  if (const auto found = std::find_if(outputs_.begin(), outputs_.end(), fits); found != outputs_.end()) {
-    const BufferView output = found->output;
-    outputs_.erase(found);
-    return output;
+  const Bytes size = bytes_at(machine_, transfer, transfer.from);
+  if (flow.written_by) {
+    const auto output = outputs_.extract({buffer_set, flow.written_by->batch, flow.written_by->stream});
+    if (output && output.mapped().size >= size) return output.mapped();
   }
-  auto buffer = make_buffer(backend, transfer.from, bytes_at(machine_, transfer, transfer.from));
+  auto buffer = make_buffer(backend, transfer.from, size);
   if (buffer && machine_.vertex(transfer.from).kind != VertexKind::Gpu) fill(buffer->bytes(), seed_ + buffers_.size());
   return buffer;
-}
-
-/// Whether a batch after this one copies this many bytes from the kernel's GPU, and no kernel has written them yet.
-bool PatternProgram::is_brought_back(const Pending& output, std::size_t batch) const {
-  const auto same = [&](const Pending& other) {
-    return is_same(other, output.buffer_set, output.gpu, output.output.size);
-  };
-  std::ptrdiff_t wanted = -std::count_if(outputs_.begin(), outputs_.end(), same);
-  const auto batches = batches_of(*task_);
-  for (std::size_t b = batch + 1; b < batches.size(); ++b) {
-    for (const CommandStream& stream : batches[b]->streams()) {
-      if (stream.transfer && stream.transfer->from == output.gpu && stream.transfer->size == output.output.size)
-        ++wanted;
-    }
-  }
-  return wanted > 0;
 }
 
 Expected<std::vector<StreamBinding>> PatternProgram::bind(DeviceBackend& backend, const Batch& operation,
@@ -74,10 +57,13 @@ Expected<std::vector<StreamBinding>> PatternProgram::bind(DeviceBackend& backend
     outputs_.clear();
   }
   std::vector<StreamBinding> bindings(operation.streams().size());
+  const auto flow_of = [&](std::size_t s) {
+    return batch < flow_.size() && s < flow_[batch].size() ? flow_[batch][s] : StreamFlow{};
+  };
   for (std::size_t s = 0; s < bindings.size(); ++s) {
     const auto& transfer = operation.streams()[s].transfer;
     if (!transfer) continue;
-    auto source = source_of(backend, *transfer, buffer_set);
+    auto source = source_of(backend, *transfer, flow_of(s), buffer_set);
     if (!source) return tl::unexpected(std::move(source.error()));
     auto destination = make_buffer(backend, transfer->to, bytes_at(machine_, *transfer, transfer->to));
     if (!destination) return tl::unexpected(std::move(destination.error()));
@@ -85,14 +71,12 @@ Expected<std::vector<StreamBinding>> PatternProgram::bind(DeviceBackend& backend
     bindings[s].destination = *destination;
   }
   for (std::size_t s = 0; s < bindings.size(); ++s) {  // for later batches, so that no stream of this one takes it
+    if (!flow_of(s).is_copied) continue;
     const CommandStream& stream = operation.streams()[s];
-    if (!stream.kernel || !stream.transfer) continue;
-    Pending pending{buffer_set, stream.kernel->on, {stream.kernel->on, nullptr, stream.transfer->size}};
-    if (!is_brought_back(pending, batch)) continue;
-    auto output = make_buffer(backend, pending.gpu, stream.transfer->size);
+    auto output = make_buffer(backend, stream.kernel->on, stream.transfer->size);
     if (!output) return tl::unexpected(std::move(output.error()));
-    bindings[s].kernel_output = pending.output = *output;
-    outputs_.push_back(pending);
+    bindings[s].kernel_output = *output;
+    outputs_.emplace(std::tuple(buffer_set, batch, s), *output);
   }
   return bindings;
 }

@@ -1,10 +1,14 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "runtime/core/executor.hpp"
+#include "sched/tasks/data_flow.hpp"
 #include "sched/tasks/task.hpp"
 
 namespace tutti::internal {
@@ -81,14 +85,13 @@ class TaskProgram {
 };
 
 /// A program for a task without code of the user. It has its own buffers for both ends of every transfer. Data sent
-/// from main memory is a seeded pattern. A kernel writes the data that a later batch of the job brings back from its
-/// GPU, where sizes agree.
+/// from main memory is a seeded pattern. Kernels write what later batches copy, as `data_flow` says.
 ///
 /// It takes exactly the device memory that admission counts: one buffer for each end of a transfer.
 class PatternProgram final : public TaskProgram {
  public:
   PatternProgram(const Topology& machine, const Task& task, std::uint64_t seed)
-      : machine_(machine), task_(&task), seed_(seed) {}
+      : machine_(machine), flow_(data_flow(task)), seed_(seed) {}
 
   [[nodiscard]] Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const Batch& operation,
                                                           std::size_t batch, std::size_t buffer_set) override;
@@ -96,25 +99,16 @@ class PatternProgram final : public TaskProgram {
   [[nodiscard]] bool hears_of_end() const override { return false; }
 
  private:
-  struct Pending {
-    std::size_t buffer_set;
-    VertexId gpu;
-    BufferView output;
-  };
-
   Expected<BufferView> make_buffer(DeviceBackend& backend, VertexId where, Bytes size);
-  [[nodiscard]] Expected<BufferView> source_of(DeviceBackend& backend, const Transfer& transfer,
-                                               std::size_t buffer_set);
-  [[nodiscard]] bool is_brought_back(const Pending& output, std::size_t batch) const;
-  [[nodiscard]] static bool is_same(const Pending& output, std::size_t buffer_set, VertexId gpu, Bytes size) {
-    return output.buffer_set == buffer_set && output.gpu == gpu && output.output.size == size;
-  }
+  Expected<BufferView> source_of(DeviceBackend& backend, const Transfer& transfer, const StreamFlow& flow,
+                                 std::size_t buffer_set);
 
   Topology machine_;
-  const Task* task_;
+  std::vector<std::vector<StreamFlow>> flow_;  // [batches][streams]
   std::uint64_t seed_;
   std::vector<Buffer> buffers_;
-  std::vector<Pending> outputs_;  // written by a kernel, not yet brought back
+  /// Written by kernels, not yet given to a transfer: by set of buffers, batch and stream.
+  std::map<std::tuple<std::size_t, std::size_t, std::size_t>, BufferView> outputs_;
 };
 
 }  // namespace tutti::internal

@@ -1,11 +1,13 @@
 #include "sched/tasks/task_yaml.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 
 #include "model/base/suggestion.hpp"
 #include "model/batch/batch_yaml.hpp"
+#include "sched/tasks/data_flow.hpp"
 #include "sched/tasks/task_fields.hpp"
 
 namespace tutti::internal {
@@ -53,6 +55,7 @@ Expected<TaskStudy> load_study(const std::string& path, const TaskFileOverrides&
                                  })
         .map([&](TaskStudy study) {
           study.notes = at_places(notes_on(study.spec), document);
+          std::ranges::move(notes_on_flow(study.tasks), std::back_inserter(study.notes));
           return study;
         });
   });

@@ -63,8 +63,8 @@ class Partitions(Programs):
     def test_a_job_set_is_of_one_partition(self):
         text = (ROOT / TWO_LINES).read_text(encoding="utf-8").replace("policy: edf", "policy: edf\narrivals: periodic")
         path = self.file(text.replace("../machines", str(ROOT / "configs/machines")))
-        self.refuses(self.tutti("tasks", "expand", path), "falls into 2 partitions", "give --partition 0 to 1")
-        self.refuses(self.tutti("tasks", "expand", path, "--partition", 2), "give --partition 0 to 1")
+        self.refuses(self.tutti("tasks", "expand", path, "--quiet"), "falls into 2 partitions", "give --partition 0 to 1")
+        self.refuses(self.tutti("tasks", "expand", path, "--partition", 2, "--quiet"), "give --partition 0 to 1")
         left = self.tutti("tasks", "expand", path, "--partition", 0, "--jobs", 3).stdout.splitlines()
         right = self.tutti("tasks", "expand", path, "--partition", 1, "--jobs", 30).stdout.splitlines()
         self.assertEqual({line.split(",")[0] for line in left[1:]}, {"0"})

@@ -107,7 +107,7 @@ class BadInput(Programs):
     def test_an_unknown_kernel_is_named_before_the_run(self):
         self.file(ONE_GPU, "m.yaml")
         path = self.file("version: 1\nmachine: m.yaml\ntasks:\n- name: a\n  period: 10 ms\n  job:\n  - batch: [{kernel: {on: gpu0, time: 1 ms, name: sipn}}]\n")
-        self.refuses(self.tutti("run", path), "f.yaml:7:13: ", "'sipn', which is not registered")
+        self.refuses(self.tutti("run", path, "--quiet"), "f.yaml:7:13: ", "'sipn', which is not registered")
 
 
 if __name__ == "__main__":
