@@ -356,7 +356,7 @@ TEST(PartitionedRun, EndsAllPartitionsAtAnInterrupt) {
     options.interrupted = &interrupted;
     const RunRecord record = run.run(options);
     EXPECT_TRUE(record.interrupted);
-    EXPECT_EQ(jobs_run(record, TaskId{0}), 1);
+    EXPECT_LE(jobs_run(record, TaskId{0}), 1);  // none where the interrupt is seen before it starts
     EXPECT_LT(record.jobs.size(), 1000U);
   }
 }
