@@ -407,14 +407,15 @@ tutti_buffer* tutti_buffer_allocate(tutti_runtime* runtime, const char* place, i
 tutti_buffer* tutti_buffer_wrap(tutti_runtime* runtime, const char* place, void* memory, int64_t size,
                                 void (*released)(void* user), void* user) {
   if (runtime == nullptr) return tutti::refuse_null("the runtime"), nullptr;
-  return tutti::made<tutti_buffer>([&]() -> tutti::Expected<tutti::Buffer> {
+  std::shared_ptr<tutti::Released> owner;
+  tutti_buffer* const made = tutti::made<tutti_buffer>([&]() -> tutti::Expected<tutti::Buffer> {
     if (size < 0) return tutti::internal::invalid_input("a buffer has 0 bytes or more");
-    const auto owner = std::make_shared<tutti::Released>();
-    auto made = runtime->value.wrap(tutti::text_or_empty(place),
-                                    {static_cast<std::byte*>(memory), static_cast<std::size_t>(size)}, owner);
-    if (made) *owner = {released, user};
-    return made;
+    owner = std::make_shared<tutti::Released>();
+    return runtime->value.wrap(tutti::text_or_empty(place),
+                               {static_cast<std::byte*>(memory), static_cast<std::size_t>(size)}, owner);
   });
+  if (made != nullptr) *owner = {released, user};
+  return made;
 }
 void* tutti_buffer_bytes(const tutti_buffer* buffer) {
   return buffer == nullptr ? nullptr : tutti::bytes_of(buffer->value.bytes(), nullptr);

@@ -85,13 +85,19 @@ class Use {
 };
 thread_local char Use::thread_ = 0;
 
-/// Does what a call is for, if no other call uses the runtime. It allocates nothing.
+/// Does what a call is for, if no other call uses the runtime, and tells owners of memory that is not used any more. It
+/// allocates nothing.
 /// @param runtime  kept until the call is over: a kernel may free its last handle meanwhile
 template <class Call>
 std::invoke_result_t<Call> use(const std::shared_ptr<RuntimeState> runtime, const Call& call) {
-  const Use one(*runtime);
-  if (auto ok = one.check(); !ok) return tl::unexpected(std::move(ok.error()));
-  return call();
+  const auto made = [&]() -> std::invoke_result_t<Call> {
+    const Use one(*runtime);
+    if (auto ok = one.check(); !ok) return tl::unexpected(std::move(ok.error()));
+    return call();
+  };
+  std::invoke_result_t<Call> result = made();
+  runtime->executor().backend().unpin_given_up();  // owners of the program's memory go here, which may use the runtime
+  return result;
 }
 
 Expected<void> check_machine(const RuntimeState& runtime, const internal::Batch& batch) {

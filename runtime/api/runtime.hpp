@@ -122,14 +122,17 @@ class TUTTI_API Runtime {
   /// The same, but it may hold what an earlier buffer left in it. Memory that is reused then takes no time to zero.
   [[nodiscard]] Expected<Buffer> allocate_unwritten(std::string_view place, Bytes size);
   /// A buffer of memory that the program has: an image, a camera's ring, a tensor of a library. Nothing is copied, and
-  /// it is never freed here. Pinned memory of the host and memory of GPUs are taken as they are; other memory of the
-  /// host is pinned, which takes some 0.2 ms a MiB, unless the machine calls its place pageable. On the simulated
-  /// machine memory of the host stands for that of any place.
-  /// @param memory  stays until `owner` goes. Without an owner it stays until the buffer and all batches that were
-  ///                prepared with it have gone, and no batch of the program is under way.
-  /// @param owner   kept for as long as the memory is used or pinned; may be null. It may go in any call.
-  /// @errors InvalidInput: no such memory or GPU, no address, memory that lies in another place, or in part of which
-  ///         another buffer lies that pinned it. Machine: the host refuses to pin it.
+  /// it is never freed here. Pinned memory of the host and memory of GPUs are taken as they are, and stay so; other
+  /// memory of the host is pinned, which takes some 0.2 ms a MiB, unless the machine calls its place pageable. A page
+  /// is pinned once: wrap the whole of what lies in common pages, and then what lies in it. On the simulated machine
+  /// memory of the host stands for that of any place.
+  ///
+  /// Memory is unpinned when its buffers have gone and no run of the program is armed or under way, at the end of a
+  /// call of a runtime; so wrap what is used again once, and keep its buffer. What a lost GPU may use stays pinned.
+  /// @param memory  stays until `owner` goes; without an owner let its buffers go while no run is armed or under way
+  /// @param owner   goes when the memory is not used any more, in a call of any runtime; may be null
+  /// @errors InvalidInput: no such memory or GPU, no address, memory of a GPU that is not the place, memory of the host
+  ///         for a GPU, managed memory, a page that is pinned already. Machine: the host refuses to pin it.
   ///
   ///     std::vector<std::byte> image(1 << 20);
   ///     auto buffer = runtime.wrap("mem0", image);

@@ -126,10 +126,13 @@ TUTTI_C_API void tutti_runtime_free(tutti_runtime* runtime);
 /** Allocates zeroed memory in a memory or a GPU. */
 TUTTI_C_API tutti_buffer* tutti_buffer_allocate(tutti_runtime* runtime, const char* place, int64_t size);
 /** A buffer of memory that the program has; nothing is copied, and it is not freed. Pinned memory of the host and
- * memory of GPUs are taken as they are, other memory of the host is pinned for the time of the buffer.
- *  @param memory    stays until `released` is called, whose call ends its use; without it, until the buffer and all
- *                   batches that were prepared with it have gone and no batch of the program is under way
- *  @param released  called once with `user`, in any call, but not where this one fails; may be null */
+ * memory of GPUs are taken as they are; other memory of the host is pinned until its buffers have gone and no run of
+ * the program is armed or under way. A page is pinned once: wrap the whole of what lies in common pages, and then what
+ * lies in it.
+ *  @param memory    stays until `released` is called; without it, free its buffers while no run is armed or under way
+ *  @param released  called once with `user`, at the end of any call, when the memory is not used any more; not where
+ *                   this call fails, and never where a lost GPU may use the memory. It may be null, and throws nothing.
+ */
 TUTTI_C_API tutti_buffer* tutti_buffer_wrap(tutti_runtime* runtime, const char* place, void* memory, int64_t size,
                                             void (*released)(void* user), void* user);
 /** Its bytes; null where it lies in a GPU. */

@@ -1,5 +1,7 @@
 #include "runtime/core/backend.hpp"
 
+#include <cstdint>
+#include <limits>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -52,7 +54,11 @@ Expected<void> check_buffer_place(const Vertex& vertex, Bytes size) {
 }
 
 Expected<void> check_wrapped(const Vertex& vertex, std::span<const std::byte> memory) {
-  if (memory.data() == nullptr) return invalid_input("the memory to wrap has no address; give that of its first byte");
+  if (memory.data() == nullptr && !memory.empty())
+    return invalid_input("the memory to wrap has no address; give that of its first byte");
+  const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
+  if (memory.size() > std::numeric_limits<std::int64_t>::max() || memory.size() > ~address)
+    return invalid_input("the memory to wrap ends behind the last address; give its size in bytes");
   return check_buffer_place(vertex, Bytes{static_cast<std::int64_t>(memory.size())});
 }
 

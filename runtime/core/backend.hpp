@@ -170,13 +170,17 @@ class DeviceBackend {
   }
   /// A buffer of memory that the program has, which is neither copied nor freed: pinned memory of the host and memory
   /// of GPUs as they are; other memory of the host is pinned for the time of the buffer, unless it is for a pageable
-  /// place. Freeing the buffer never waits for a run: what is pinned then stays so until none is armed or under way.
-  /// @param owner  may be null; it goes when the buffer has gone and the memory is not pinned for it any more. The
-  ///               memory is there until then.
+  /// place. Freeing the buffer never waits for a run: where one is armed or under way, the memory stays pinned until
+  /// `unpin_given_up` finds none, or until the program ends where a GPU was lost.
+  /// @param owner  may be null; it goes when the buffer has gone and the memory is not pinned any more. The memory is
+  ///               there until then.
   /// @errors InvalidInput: no memory or GPU, no address, memory of another place, memory in part of which another
   ///         buffer lies that pinned it. Machine: the host refuses to pin it.
   [[nodiscard]] virtual Expected<Buffer> wrap(VertexId where, std::span<std::byte> memory,
                                               std::shared_ptr<void> owner) = 0;
+  /// Unpins wrapped memory whose buffers have gone, if nothing is armed or under way; quick where there is none. A
+  /// wrapper hands it on.
+  virtual void unpin_given_up() {}
   /// Prepares a batch, so that `submit` needs nothing more. May allocate.
   /// @errors InvalidInput: an unknown kernel, a buffer too small or in the wrong place. Kernel, Machine: a
   ///         kernel that does more than enqueue, the driver's refusal.

@@ -198,6 +198,7 @@ class CudaBackend final : public DeviceBackend {
   }
   [[nodiscard]] Expected<Buffer> wrap(VertexId where, std::span<std::byte> memory,
                                       std::shared_ptr<void> owner) override;
+  void unpin_given_up() override { MemoryPool::instance().unpin_given_up(); }
   [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override;
 
  private:
@@ -241,9 +242,8 @@ Expected<Buffer> CudaBackend::wrap(VertexId where, std::span<std::byte> memory, 
   const Vertex& vertex = devices_->machine.vertex(where);
   if (vertex.kind == VertexKind::Gpu || vertex.pageable)
     return is_there().map([&](bool) { return borrowed(view, std::move(owner)); });
-  return MemoryPool::instance().pin_users(memory, owner, is_there).map([&](std::shared_ptr<PooledMemory>&& pinned) {
-    return borrowed(view, std::make_shared<std::pair<std::shared_ptr<void>, std::shared_ptr<void>>>(std::move(pinned),
-                                                                                                    std::move(owner)));
+  return MemoryPool::instance().pin_users(memory, owner, is_there).map([&](std::shared_ptr<UsersPin>&& pin) {
+    return borrowed(view, pin != nullptr ? std::shared_ptr<void>(std::move(pin)) : std::move(owner));
   });
 }
 

@@ -92,7 +92,7 @@ Expected<PooledMemory> MemoryPool::take_host(std::size_t size, int numa_node, Co
   }
   if (auto ok = reserve(place.numa_node, block); !ok) return tl::unexpected(std::move(ok.error()));
   return pin(place.numa_node, block).map([&](PinnedMemory&& pinned) {
-    memory.block_.push_back({place, block, false, std::move(pinned)});
+    memory.block_.push_back({place, block, std::move(pinned)});
     return std::move(memory);
   });
 }
@@ -111,7 +111,7 @@ Expected<PooledMemory> MemoryPool::take_device(int device, std::size_t size, cud
       made = make_if_there(device, block);
     }
     if (!made) return tl::unexpected(std::move(made.error()));
-    memory.block_.push_back({place, block, false, {}, *std::move(made)});
+    memory.block_.push_back({place, block, {}, *std::move(made)});
   }
   return zero(device, memory.data(), size, stream).map([&] { return std::move(memory); });
 }
@@ -166,7 +166,7 @@ Expected<void> MemoryPool::reserve(int numa_node, std::size_t size) {
 Expected<PinnedMemory> MemoryPool::pin(int numa_node, std::size_t size) {
   auto made = PinnedMemory::make(size, numa_node);
   std::unique_lock lock(mutex_);
-  if (!made && host_.bytes > 0) {
+  if (!made && (host_.bytes > 0 || users_given_up_ > 0)) {
     lock.unlock();
     trim();
     made = PinnedMemory::make(size, numa_node);
@@ -183,56 +183,93 @@ Expected<PinnedMemory> MemoryPool::pin(int numa_node, std::size_t size) {
   return made;
 }
 
-Expected<std::shared_ptr<PooledMemory>> MemoryPool::pin_users(std::span<std::byte> memory, std::shared_ptr<void> owner,
-                                                              const std::function<Expected<bool>()>& is_pinned) {
-  std::byte* const end = memory.data() + memory.size();
-  const auto overlaps = [&](const MemoryBlock& block) {
-    return memory.data() < block.host.data() + block.size && block.host.data() < end;
-  };
-  std::list<MemoryBlock> unpinned;  // their owners, and others of `held`, go once the mutex is free
-  std::vector<std::shared_ptr<PooledMemory>> held;
-  const std::lock_guard lock(mutex_);
-  unpin_users(unpinned);
-  if (std::ranges::any_of(users_, overlaps))
-    return invalid_input(
-        "the memory to wrap is still pinned by a buffer that went while a batch was armed or under way; wrap it when "
-        "none is, or keep its buffer");
-  for (const auto& [data, use] : users_now_) {
-    held.push_back(use.lock());
-    if (!held.back() || !overlaps(held.back()->block_.front())) continue;
-    if (data <= memory.data() && end <= data + held.back()->block_.front().size) return held.back();
-    return invalid_input(
-        "part of the memory to wrap is pinned by another buffer, and no page is pinned twice; wrap the whole once, and "
-        "use parts of that buffer");
+UsersPin::~UsersPin() {
+  if (users_ != nullptr) MemoryPool::instance().give_up(users_);
+}
+
+/// The first of the program's own memory here that has a byte of this; null where none has.
+/// @pre the mutex is held
+MemoryPool::UsersMemory* MemoryPool::users_around(std::span<const std::byte> memory) {
+  for (auto& [data, users] : users_)
+    if (memory.data() < data + users.size && data < memory.data() + memory.size()) return &users;
+  return nullptr;
+}
+
+Expected<std::shared_ptr<UsersPin>> MemoryPool::pin_users(std::span<std::byte> memory, std::shared_ptr<void> owner,
+                                                          const std::function<Expected<bool>()>& is_pinned) {
+  unpin_given_up();
+  auto pin = std::make_shared<UsersPin>();
+  std::vector<std::shared_ptr<void>> owners;
+  const std::lock_guard one(pinning_);
+  {
+    const std::lock_guard lock(mutex_);
+    if (UsersMemory* const around = users_around(memory)) {
+      std::byte* const data = around->pinned.data();
+      if (memory.data() < data || memory.data() + memory.size() > data + around->size)
+        return invalid_input(
+            "part of the memory to wrap is pinned by another buffer, or by one that went while a batch was armed, and "
+            "no "
+            "page is pinned twice; wrap the whole once, and then what lies in it");
+      around->owners.push_back(std::move(owner));
+      if (around->uses++ == 0) --users_given_up_;
+      pin->users_ = data;
+      return pin;
+    }
   }
-  return is_pinned().and_then([&](bool by_others) -> Expected<std::shared_ptr<PooledMemory>> {
-    if (by_others) return nullptr;
-    return PinnedMemory::around(memory, std::move(owner)).map([&](PinnedMemory&& pinned) {
-      auto made = std::make_shared<PooledMemory>();
-      made->block_.push_back({{}, memory.size(), true, std::move(pinned)});
-      users_now_[memory.data()] = made;
-      return made;
-    });
-  });
+  const auto by_others = is_pinned();
+  if (!by_others) return tl::unexpected(by_others.error());
+  if (*by_others) return nullptr;
+  owners.push_back(std::move(owner));
+  auto pinned = PinnedMemory::around(memory);
+  if (!pinned) return tl::unexpected(std::move(pinned.error()));
+  const std::lock_guard lock(mutex_);
+  users_.try_emplace(memory.data(), UsersMemory{*std::move(pinned), memory.size(), 1, std::move(owners)});
+  pin->users_ = memory.data();
+  return pin;
+}
+
+/// The last pin of the program's own memory goes.
+void MemoryPool::give_up(std::byte* users) noexcept {
+  std::map<std::byte*, UsersMemory> unpinned;  // their owners go once the mutex is free
+  const std::lock_guard lock(mutex_);
+  if (--users_.find(users)->second.uses > 0) return;
+  ++users_given_up_;
+  unpin_given_up(unpinned);
+}
+
+void MemoryPool::unpin_given_up() {
+  if (users_given_up_ == 0 || has_runs()) return;
+  std::map<std::byte*, UsersMemory> unpinned;  // their owners go once the mutex is free
+  const std::lock_guard lock(mutex_);
+  unpin_given_up(unpinned);
+}
+
+/// @pre the mutex is held
+void MemoryPool::unpin_given_up(std::map<std::byte*, UsersMemory>& unpinned) {
+  freeing_ = true;
+  for (auto users = users_.begin(); users != users_.end() && !keeps_all_ && runs_ == 0;) {
+    const auto next = std::next(users);
+    if (users->second.uses == 0) {
+      users->second.pinned.unpin();
+      unpinned.insert(users_.extract(users));
+      --users_given_up_;
+    }
+    users = next;
+  }
+  freeing_ = false;
 }
 
 std::size_t MemoryPool::users() const {
   const std::lock_guard lock(mutex_);
-  return users_.size() + users_now_.size();
+  return users_.size();
 }
 
 void MemoryPool::give_back(std::list<MemoryBlock>& block) noexcept {
   static const std::size_t most_of_host = most_kept();
   const MemoryPlace place = block.front().place;
   const std::size_t size = block.front().size;
-  std::list<MemoryBlock> unpinned;  // their owners go once the mutex is free
   const std::lock_guard lock(mutex_);
-  if (block.front().is_users) users_now_.erase(block.front().host.data());
   if (keeps_all_) return lost_.splice(lost_.end(), block);
-  if (block.front().is_users) {
-    users_.splice(users_.end(), block);
-    return unpin_users(unpinned);
-  }
   Kept& kept = place.device < 0 ? host_ : gpus_;
   kept.bytes += size;
   kept.blocks.splice(kept.blocks.end(), block);
@@ -275,10 +312,9 @@ std::vector<PinnedUse> MemoryPool::pinned() const {
 }
 
 void MemoryPool::trim() {
-  std::list<MemoryBlock> unpinned;  // their owners go once the mutex is free
+  unpin_given_up();
   const std::lock_guard lock(mutex_);
   for (Kept* const kept : {&gpus_, &host_}) free_kept(*kept, 0);
-  unpin_users(unpinned);
 }
 
 /// Frees the oldest memory until no more than `most` is kept.
@@ -293,17 +329,6 @@ void MemoryPool::free_kept(Kept& kept, std::size_t most) {
       use.kept = use.kept - as_bytes(oldest.size);
     }
     kept.blocks.pop_front();
-  }
-  freeing_ = false;
-}
-
-/// Unpins the memory of the program that was given up, if nothing is armed or under way.
-/// @pre the mutex is held
-void MemoryPool::unpin_users(std::list<MemoryBlock>& unpinned) {
-  freeing_ = true;
-  while (!keeps_all_ && runs_ == 0 && !users_.empty()) {
-    users_.front().host.unpin();
-    unpinned.splice(unpinned.end(), users_, users_.begin());
   }
   freeing_ = false;
 }

@@ -60,22 +60,24 @@ Expected<PinnedMemory> PinnedMemory::make(std::size_t size, int numa_node) {
   return memory;
 }
 
-Expected<PinnedMemory> PinnedMemory::around(std::span<std::byte> memory, std::shared_ptr<void> owner) {
-  const cudaError_t status = cudaHostRegister(memory.data(), memory.size(), kForAllGpus);
+Expected<PinnedMemory> PinnedMemory::around(std::span<std::byte> memory) {
+  const cudaError_t status = answer(cudaHostRegister(memory.data(), memory.size(), kForAllGpus));
   if (status == cudaErrorHostMemoryAlreadyRegistered)
     return invalid_input(
         "a page of the memory to wrap is pinned already, for other memory in it; wrap memory that has its pages for "
         "itself, as aligned_alloc gives it");
+  if (status == cudaErrorInvalidValue || status == cudaErrorNotSupported)
+    return invalid_input(
+        "the host does not pin the memory to wrap; it must be memory that can be written, and all there");
   return check(status, "cudaHostRegister").map([&] {
     PinnedMemory pinned;
     pinned.data_ = memory.data();
-    pinned.owner_ = std::move(owner);
     return pinned;
   });
 }
 
 void PinnedMemory::unpin() {
-  if (data_ != nullptr) static_cast<void>(cudaHostUnregister(std::exchange(data_, nullptr)));
+  if (data_ != nullptr) static_cast<void>(answer(cudaHostUnregister(std::exchange(data_, nullptr))));
 }
 
 PinnedMemory::~PinnedMemory() {

@@ -1,6 +1,5 @@
 #pragma once
 #include <cstddef>
-#include <memory>
 #include <span>
 #include <utility>
 
@@ -17,7 +16,6 @@ class PinnedMemory {
   PinnedMemory& operator=(PinnedMemory&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);
-    std::swap(owner_, other.owner_);
     return *this;
   }
   PinnedMemory(const PinnedMemory&) = delete;  // pinned memory is scarce
@@ -29,18 +27,16 @@ class PinnedMemory {
   /// @errors Machine: the host has not so much, or refuses to pin it.
   [[nodiscard]] static Expected<PinnedMemory> make(std::size_t size, int numa_node = -1);
   /// Pins memory that somebody else has.
-  /// @param owner  goes when it is pinned no more; may be null
   /// @errors InvalidInput: one of its pages is pinned already. Machine: the host refuses to pin it.
-  [[nodiscard]] static Expected<PinnedMemory> around(std::span<std::byte> memory, std::shared_ptr<void> owner);
+  [[nodiscard]] static Expected<PinnedMemory> around(std::span<std::byte> memory);
 
   [[nodiscard]] std::byte* data() const { return data_; }
-  /// Unpins somebody else's memory; the owner goes with this. @pre `around` made it.
+  /// Unpins somebody else's memory. @pre `around` made it.
   void unpin();
 
  private:
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;  // as mapped; 0: somebody else's memory
-  std::shared_ptr<void> owner_;
 };
 
 }  // namespace tutti::internal::cuda

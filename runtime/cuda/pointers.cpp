@@ -56,10 +56,14 @@ Expected<bool> lies_at(const BoundDevices& bound, VertexId where, std::span<cons
                   : one.type == cudaMemoryTypeHost || one.type == cudaMemoryTypeUnregistered;
   };
   for (const cudaPointerAttributes& one : found)
-    if (!is_right(one))
+    if (one.type == cudaMemoryTypeManaged) {
+      return invalid_input(
+          "the memory to wrap is managed memory, which may move; allocate it with cudaMalloc or cudaHostAlloc");
+    } else if (!is_right(one)) {
       return invalid_input(
           fmt::format("the memory to wrap is {}, and '{}' is {}; name the place that it lies in", text_of(one),
                       vertex.name, on_gpu ? fmt::format("GPU {}", bound.device_of(where)) : "a memory of the host"));
+    }
   if (found[0].type != found[1].type)
     return invalid_input("the memory to wrap is pinned in part; pin all of it, or nothing");
   return on_gpu || vertex.pageable || found[0].type == cudaMemoryTypeHost;

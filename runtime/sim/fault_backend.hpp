@@ -93,6 +93,7 @@ class FaultBackend : public DeviceBackend {
                                       std::shared_ptr<void> owner) override {
     return machine_.wrap(where, memory, std::move(owner));
   }
+  void unpin_given_up() override { machine_.unpin_given_up(); }
   [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override;
   /// The number that the next batch gets.
   [[nodiscard]] std::size_t batches() const { return batches_; }

@@ -155,7 +155,8 @@ TEST(ApiMisuse, MemoryThatIsNone) {
   Runtime runtime = open(doubled());
   std::array<std::byte, 8> memory{};
   expect_refused(runtime.wrap("gpu7", memory), "'gpu7'");
-  expect_refused(runtime.wrap("mem0", std::span<std::byte>()), "no address");
+  std::byte* const nowhere = nullptr;
+  expect_refused(runtime.wrap("mem0", {nowhere, 8}), "no address");
 }
 
 // 64 B at 12 GB/s are 5.33 ns, up: 6; the kernel takes 1 us.

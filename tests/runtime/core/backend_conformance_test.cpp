@@ -485,8 +485,11 @@ TEST_P(EveryBackend, RefusesToWrapWhatCannotBeABuffer) {
   std::array<std::byte, 8> memory{};
   EXPECT_EQ(station.backend->wrap(station.at("hub0"), memory, nullptr).error().message,
             "'hub0' is a hub; buffers lie in a memory, a gpu or a device");
-  EXPECT_EQ(station.backend->wrap(station.at("mem0"), {}, nullptr).error().message,
+  std::byte* const nowhere = nullptr;
+  EXPECT_EQ(station.backend->wrap(station.at("mem0"), {nowhere, 8}, nullptr).error().message,
             "the memory to wrap has no address; give that of its first byte");
+  EXPECT_EQ(station.backend->wrap(station.at("mem0"), {memory.data(), ~std::size_t{0} - 4096}, nullptr).error().message,
+            "the memory to wrap ends behind the last address; give its size in bytes");
   EXPECT_TRUE(station.backend->wrap(station.at("mem0"), std::span(memory).first(0), nullptr).has_value());
 }
 

@@ -107,21 +107,19 @@ cudaError_t free(void* memory) {
   return cudaSuccess;
 }
 
-/// Whether a region uses one of the pages in which these bytes lie.
-bool shares_a_page(const std::byte* begin, std::size_t size) {
-  const auto page_of = [](const std::byte* byte) { return reinterpret_cast<std::uintptr_t>(byte) / kPage; };
+/// Whether some of these bytes belong to a region.
+bool overlaps_a_region(const std::byte* begin, std::size_t size) {
   const std::lock_guard lock(regions().mutex);
-  const auto behind = regions().all.upper_bound(begin + size - 1);
-  if (behind != regions().all.end() && page_of(behind->first) == page_of(begin + size - 1)) return true;
+  const auto behind = regions().all.lower_bound(begin + size);
   if (behind == regions().all.begin()) return false;
   const Region& last = std::prev(behind)->second;
-  return page_of(last.begin + last.size - 1) >= page_of(begin);
+  return begin < last.begin + last.size;
 }
 
 cudaError_t pin(void* memory, std::size_t size) {
   auto* const begin = static_cast<std::byte*>(memory);
   if (memory == nullptr || size == 0) return cudaErrorInvalidValue;
-  if (shares_a_page(begin, size)) return cudaErrorHostMemoryAlreadyRegistered;
+  if (overlaps_a_region(begin, size)) return cudaErrorHostMemoryAlreadyRegistered;
   add({begin, size, -1});
   return cudaSuccess;
 }
