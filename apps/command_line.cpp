@@ -270,6 +270,13 @@ Option CommandLine::add(const std::string& name, OptionValue value, const std::s
           option = add_flag(*app_, name, *to, description);
         else
           option = app_->add_option(name, *to, description);
+        if constexpr (std::is_same_v<decltype(to), std::string*> ||
+                      std::is_same_v<decltype(to), std::optional<std::string>*>)
+          option->check([option](const std::string& text) {
+            const bool may_be_empty = option->get_items_expected_min() == 0;
+            return text.empty() && !may_be_empty ? std::string("the value is empty; give one, or leave the option out")
+                                                 : std::string();
+          });
         return Option(option, value, &program_->values[option]);
       },
       value);
@@ -319,10 +326,10 @@ CommandDescription CommandLine::description() const {
   return all;
 }
 
-int CommandLine::refuse(const std::string& reason, int argc, const char* const* argv) const {
+int CommandLine::refuse(const std::string& reason, bool is_of_words, int argc, const char* const* argv) const {
   const Deepest at = deepest_command(*app_, program_->name, {argv + 1, argv + std::max(argc, 1)});
   std::string wrong_word = unknown_option(at);
-  if (wrong_word.empty()) wrong_word = unknown_command(at);
+  if (wrong_word.empty() && is_of_words) wrong_word = unknown_command(at);
   print_error(fmt::format("{} '{} --help' tells how it goes", wrong_word.empty() ? reason + ';' : wrong_word, at.path));
   return kUsage;
 }
@@ -371,8 +378,9 @@ int CommandLine::run(int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     set_up_terminal(program_->terminal);
     const std::vector<std::string> too_many = app_->remaining(true);
-    return refuse(too_many.empty() ? error.what() : fmt::format("'{}' is one argument too many", too_many.back()), argc,
-                  argv);
+    const bool lacks = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+    return refuse(too_many.empty() ? error.what() : fmt::format("'{}' is one argument too many", too_many.back()),
+                  lacks || !too_many.empty(), argc, argv);
   }
   set_up_terminal(program_->terminal);
   for (const std::string& fault : {fault_of_files(), fault_of_outputs()}) {

@@ -107,7 +107,8 @@ class CommandLine {
   struct Program;
   [[nodiscard]] CommandDescription describe(const CLI::App& app) const;
   /// The exit code after a mistake in the words of the command line.
-  int refuse(const std::string& reason, int argc, const char* const* argv) const;
+  /// @param is_of_words  whether a word is missing or too many, which may be a misspelt command
+  int refuse(const std::string& reason, bool is_of_words, int argc, const char* const* argv) const;
   /// What is wrong with a file that the chosen command is given; empty where nothing is.
   [[nodiscard]] std::string fault_of_files() const;
   /// The output that would replace another file of the command, in words; empty where none does.

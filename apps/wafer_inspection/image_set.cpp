@@ -81,7 +81,9 @@ Expected<void> check_names(std::span<const std::string> files) {
 Expected<GrayImage> read_picture(const std::string& file) {
   std::error_code status;
   if (!fs::is_regular_file(file, status))
-    return not_inspected(file, "there is no such file or folder; name pictures, or folders with pictures");
+    return not_inspected(file, fs::exists(file, status)
+                                   ? "is no ordinary file; name pictures, or folders with pictures"
+                                   : "there is no such file or folder; name pictures, or folders with pictures");
   std::array<char, 4> start{};
   std::ifstream stream(file, std::ios::binary);
   if (!stream) return not_inspected(file, "cannot be opened; give a file that may be read");

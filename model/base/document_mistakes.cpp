@@ -187,6 +187,13 @@ std::optional<TextMistake> tab_in(std::string_view line, int number) {
   return TextMistake{number, static_cast<int>(tab) + 1, "a tab indents this line; indent it with blanks"};
 }
 
+/// A blank that only looks like one, as texts of web pages have it (U+00A0 in UTF-8).
+std::optional<TextMistake> no_break_space_in(std::string_view line, int number) {
+  const std::size_t place = line.find("\xC2\xA0");
+  if (place == std::string_view::npos || !has_content(line) || line.find('#') < place) return std::nullopt;
+  return TextMistake{number, static_cast<int>(place) + 1, "a no-break space stands here; write an ordinary blank"};
+}
+
 /// A key without its colon, or with no blank behind it: the parser takes the line for a text that goes on below.
 std::optional<TextMistake> lacking_colon(const Line& line, int number) {
   if (line.colon != std::string_view::npos) return std::nullopt;
@@ -313,7 +320,8 @@ std::optional<TextMistake> unclosed_quote(std::string_view text) {
 std::optional<TextMistake> find_mistake(std::string_view text, int line, int column) {
   const std::vector<std::string_view> lines = lines_of(text);
   for (int number = 1; number <= std::min(line, static_cast<int>(lines.size())); ++number)
-    if (auto tab = tab_in(lines[static_cast<std::size_t>(number) - 1], number)) return tab;
+    for (const auto blank_in : {tab_in, no_break_space_in})
+      if (auto blank = blank_in(lines[static_cast<std::size_t>(number) - 1], number)) return blank;
   const Scan scan(text);
   if (const auto quote = scan.long_quote(); quote && quote->first.line < line && line <= quote->second)
     return unclosed(quote->first);

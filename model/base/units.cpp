@@ -238,6 +238,8 @@ bool is_exponent(std::string_view unit) {
 
 /// What is wrong with a text behind its number.
 std::string unit_sentence(std::string_view text, const Decimal& number, std::string_view unit, const Sort& sort) {
+  if (unit.find("\xC2\xA0") != std::string_view::npos)
+    return fmt::format("'{}' has a no-break space in it; write an ordinary blank, or none", text);
   if (unit.starts_with(',')) return fmt::format("'{}' has a comma; write decimals with a point, like 1.5", text);
   if (is_exponent(unit)) return fmt::format("'{}' has an exponent; write it out, like {}", text, sort.example);
   if (&sort == &kSizes && unit == "%")

@@ -39,7 +39,8 @@ constexpr std::array kRows{
     KindRow{FileKind::Measurements, "a list of measured rates",
             "'tutti calibrate --from {} --out MACHINE.yaml' reads it"},
     KindRow{FileKind::JobSet, "a job set", "'tutti check --jobs {}' reads it"},
-    KindRow{FileKind::Report, "an output of --json", "no command reads it"},
+    KindRow{FileKind::Trace, "a trace", "'tutti view {} --html PAGE.html' draws it"},
+    KindRow{FileKind::Report, "an output of --json", "'tutti view {} --html PAGE.html' draws what 'predict' wrote"},
     KindRow{FileKind::Picture, "a picture", "no command reads it"},
 };
 
@@ -70,6 +71,7 @@ FileKind kind_of_text(std::string_view text) {
   text.remove_prefix(std::min(text.size(), text.find_first_not_of(" \t\r\n")));
   if (text.starts_with('{')) {
     if (text.find("\"steady_state\"") != std::string_view::npos) return FileKind::Measurements;
+    if (text.find("\"traceEvents\"") != std::string_view::npos) return FileKind::Trace;
     return text.find("\"schema_version\"") != std::string_view::npos ? FileKind::Report : FileKind::Unknown;
   }
   if (text.substr(0, text.find('\n')).find("Job ID") != std::string_view::npos) return FileKind::JobSet;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/output_file.hpp"
 #include "apps/tutti/commands/command.hpp"
 #include "apps/tutti/commands/file_kind.hpp"
 #include "apps/tutti/reports/journal_report.hpp"
@@ -26,9 +27,20 @@ struct NamedReader {
   JournalReader reader;
 };
 
+/// The first file that is named twice, by any path; null where none is.
+const std::string* doubled(const std::vector<std::string>& paths) {
+  for (auto path = paths.begin(); path != paths.end(); ++path)
+    if (std::any_of(paths.begin(), path,
+                    [&](const std::string& other) { return programs::is_same_file(other, *path); }))
+      return &*path;
+  return nullptr;
+}
+
 /// Opens all files and sorts them by the starts of their runs, and the files of a run by their number.
 Expected<std::vector<NamedReader>> open_in_order(const std::vector<std::string>& paths) {
   std::vector<NamedReader> readers;
+  if (const std::string* const twice = doubled(paths))
+    return invalid_input(fmt::format("{} is given twice, and its jobs would count twice; leave one out", *twice));
   for (const std::string& path : paths) {
     auto reader = JournalReader::open(path);
     if (!reader) return tl::unexpected(std::move(reader.error()));

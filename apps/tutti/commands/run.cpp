@@ -36,6 +36,9 @@
 namespace tutti::internal {
 namespace {
 
+/// Of a file of `--journal-size`: its first record alone takes some kB.
+constexpr Bytes kLeastJournal{4096};
+
 struct RunCommand {
   FileOptions file;
   std::optional<std::int64_t> jobs;
@@ -66,6 +69,7 @@ Expected<RunOptions> run_options(const RunCommand& command) {
   if (command.duration.empty()) return options;
   const auto duration = parse_duration(command.duration);
   if (!duration) return invalid_input("--for: " + duration.error().message);
+  if (*duration <= Duration{0}) return invalid_input("--for: no job arrives in no time; give a time like 10s");
   options.arrivals_before = *duration;
   return options;
 }
@@ -128,6 +132,9 @@ Expected<RunJournal> open_journal(const RunCommand& command, const PlannedTaskSe
   if (!command.journal_size.empty()) {
     const auto size = parse_bytes(command.journal_size);
     if (!size) return invalid_input("--journal-size: " + size.error().message);
+    if (*size < kLeastJournal)
+      return invalid_input(fmt::format("--journal-size: files of {} would be too many; give {} or more",
+                                       to_string(*size), to_string(kLeastJournal)));
     files.rotate_at = *size;
   }
   return RunJournal::open(files, planned, bounds, chains, place, observer);
