@@ -158,7 +158,7 @@ tasks:
                  "an exchange file": ("configs/control/bfs.yaml", "advise {}"), "a list of changes": ("configs/changes/line-pauses.yaml", "--changes {}"),
                  "a scenario": ("configs/scenarios/alarm-behind-image.yaml", "--scenario {}"), "a list of faults": ("configs/faults/slow-link.yaml", "--faults {}"),
                  "a journal": (journal, "report {}"), "a list of measured rates": (MEASURED, "calibrate --from {}"), "a job set": (jobs, "check --jobs {}"),
-                 "an output of --json": (report, "no command reads it"), "a picture": ("configs/batches/inspection-example.svg", "no command")}
+                 "an output of --json": (report, "'tutti view {} --html PAGE.html' draws what 'predict' wrote"), "a picture": ("configs/batches/inspection-example.svg", "no command")}
         readers = {"a machine file": ["topology", "show"], "a batch": ["predict"], "a task set": ["check"], "an exchange file": ["advise"], "a journal": ["report"],
                    "a job set": ["check", "--jobs"], "a list of measured rates": ["calibrate", "--out", str(self.folder / "m.yaml"), "--from"], "a list of faults": ["run", WAFER, "--faults"],
                    "a scenario": ["run", WAFER, "--scenario"], "a list of changes": ["run", WAFER, "--for", "1s", "--changes"]}
