@@ -130,7 +130,8 @@ Task compile_task(Compilation& all, const TaskSpec& spec, const std::string& pat
   task.cut = spec.cut;
   task.overrun = {spec.overrun, spec.budget, spec.suspend_after};
   task.release = release_of(all, spec, path);
-  check_positive(task.period, "period");
+  const bool lacks_predecessor = !spec.after.empty() && spec.period == Duration{0};  // whose period it would have
+  if (!lacks_predecessor) check_positive(task.period, "period");
   if (spec.deadline) check_positive(task.deadline, "deadline");
   check_negative(task.jitter, "jitter");
   check_negative(task.offset, "offset");

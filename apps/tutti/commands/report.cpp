@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "apps/output_file.hpp"
 #include "apps/tutti/commands/command.hpp"
@@ -58,10 +59,13 @@ int report(const ReportCommand& command) {
   if (!readers) return report_error(readers.error());
   JournalReport report(static_cast<std::size_t>(command.jobs.value_or(0)), command.task);
   for (NamedReader& each : *readers) report.add(each.path, std::move(each.reader));
-  if (command.task && report.rows().empty())
-    return report_error(invalid_input(fmt::format("--task: there is no task '{}' in these journals;{}", *command.task,
-                                                  suggestion(*command.task, report.names())))
-                            .value());
+  if (command.task && report.rows().empty()) {
+    const std::string guess = suggestion(*command.task, report.names());
+    const std::string remedy = guess.empty() ? fmt::format(" give one of {}", fmt::join(report.names(), ", ")) : guess;
+    return report_error(
+        invalid_input(fmt::format("--task: there is no task '{}' in these journals;{}", *command.task, remedy))
+            .value());
+  }
   if (command.json) {
     // What a damaged file holds as text may be none.
     programs::print("{}", json_report(journal_json(report)));

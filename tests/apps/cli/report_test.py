@@ -166,6 +166,8 @@ class Report(Programs):
     def test_a_task_that_is_not_there_is_guessed(self):
         path = self.journal(HEAD + jobs(0, job(0), job(1, DROPPED, which=1)) + end(2))
         self.refuses(self.tutti("report", path, "--task", "inspct"), "did you mean 'inspect'?")
+        self.refuses(self.tutti("report", path, "--task", "welding"), "there is no task 'welding' in these journals; give one of inspect")
+        self.refuses(self.tutti("report", path, f"{self.folder}/./run.journal"), "is given twice, and its jobs would count twice; leave one out")
         answer = self.object_of(0, "report", path, "--task", "inspect", "--json", "--jobs", 5)
         self.assertEqual(([row["task"] for row in answer["summary"]], [row["index"] for row in answer["jobs"]]), (["inspect"], [0]))
 

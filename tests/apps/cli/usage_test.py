@@ -29,6 +29,16 @@ class Usage(Programs):
                 self.refuses(self.tutti(*words))
 
     # Numbers that a file may hold and hardly means: the exit code stays that of the answer.
+    def test_values_that_are_none_are_refused(self):
+        for words in (["run", WAFER, "--journal", ""], ["run", WAFER, "--clock", ""], ["check", WAFER, "--policy", ""], ["predict", EXAMPLE, "--svg", ""], ["schema", ""]):
+            with self.subTest(words=words):
+                self.refuses(self.tutti(*words), "the value is empty; give one, or leave the option out")
+        self.refuses(self.tutti("run", WAFER, "--for", "0"), "--for: no job arrives in no time")
+        self.refuses(self.tutti("run", WAFER, "--journal", self.folder / "j", "--journal-size", "1 B"), "--journal-size: files of 1 B would be too many; give 4 KiB or more")
+        # A value out of range is no command, where a program runs without one.
+        self.refuses(self.wafer("--jobs", "0"), "--jobs: Value 0 not in range")
+        self.refuses(self.wafer("genrate"), "there is no command 'genrate'; did you mean 'generate'?")
+
     def test_doubtful_numbers_get_a_note_with_their_place(self):
         example = (ROOT / "configs/machines/inspection-example.yaml").read_text(encoding="utf-8")
         machine = self.file(example.rstrip("\n") + "\n  margin: {relative: 10}\n", "doubtful.yaml")

@@ -53,6 +53,7 @@ TEST(CompileAfter, FaultsNameWhatWouldBeRight) {
   EXPECT_EQ(after("after: camera, offset: 1 ms"),
             "the offset of 'inspect', 1 ms, is not the 3 ms of 'camera', which it is after; leave the offset out");
   EXPECT_EQ(after("after: camra"), "the task set has no task 'camra'; did you mean 'camera'?");
+  EXPECT_EQ(fault_of("- {name: a, after: b, wcet: 0}\n"), "the task set has no task 'b'; use one of its names");
   EXPECT_EQ(after("after: inspect"),
             "'inspect' is after itself, by way of 'inspect': tasks in a circle never start; leave an 'after' out");
   EXPECT_EQ(after("after: camera, jitter: 1 ms"),
