@@ -5,12 +5,12 @@
 #include <tuple>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "apps/output_file.hpp"
 #include "apps/tutti/commands/command.hpp"
 #include "apps/tutti/commands/file_kind.hpp"
 #include "apps/tutti/reports/journal_report.hpp"
+#include "model/base/joined.hpp"
 #include "model/base/suggestion.hpp"
 
 namespace tutti::internal {
@@ -61,7 +61,9 @@ int report(const ReportCommand& command) {
   for (NamedReader& each : *readers) report.add(each.path, std::move(each.reader));
   if (command.task && report.rows().empty()) {
     const std::string guess = suggestion(*command.task, report.names());
-    const std::string remedy = guess.empty() ? fmt::format(" give one of {}", fmt::join(report.names(), ", ")) : guess;
+    const auto all = report.names();
+    const std::string remedy =
+        guess.empty() ? " give one of " + joined(std::vector<std::string>(all.begin(), all.end())) : guess;
     return report_error(
         invalid_input(fmt::format("--task: there is no task '{}' in these journals;{}", *command.task, remedy))
             .value());
