@@ -44,6 +44,7 @@ inline std::string without_case(std::string_view word) {
   std::optional<std::string_view> nearest;
   std::size_t least = std::max<std::size_t>(1, word.size() / 3) + 1;  // further away is another word
   for (const std::string_view other : known) {
+    if (other.empty()) continue;  // a name that is missing
     const std::size_t distance = edit_distance(folded, without_case(other));
     if (distance < least) least = distance, nearest = other;
   }

@@ -302,6 +302,7 @@ TEST(Readers, GuessesOnlyWhatIsNear) {
   EXPECT_EQ(suggestion("colour", known), "");
   EXPECT_EQ(suggestion(std::string(100, 'x'), known), "");
   EXPECT_EQ(suggestion("x", {}), "");
+  EXPECT_EQ(suggestion("x", std::vector<std::string_view>{""}), "") << "a name that is missing";
 }
 
 }  // namespace
