@@ -207,9 +207,8 @@ Expected<std::shared_ptr<UsersPin>> MemoryPool::pin_users(std::span<std::byte> m
       std::byte* const data = around->pinned.data();
       if (memory.data() < data || memory.data() + memory.size() > data + around->size)
         return invalid_input(
-            "part of the memory to wrap is pinned by another buffer, or by one that went while a batch was armed, and "
-            "no "
-            "page is pinned twice; wrap the whole once, and then what lies in it");
+            "part of the memory to wrap is pinned by another buffer, or by one that went while a batch was armed; wrap "
+            "the whole once, and then what lies in it");
       around->owners.push_back(std::move(owner));
       if (around->uses++ == 0) --users_given_up_;
       pin->users_ = data;
