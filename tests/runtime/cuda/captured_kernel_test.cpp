@@ -16,6 +16,7 @@
 #include "runtime/cuda/graph_check.hpp"
 #include "runtime/cuda/handles.hpp"
 #include "tests/runtime/cuda/device_kernels.hpp"
+#include "tests/runtime/cuda/one_kernel.hpp"
 #include "tests/runtime/small_machine.hpp"
 
 namespace tutti::internal {
@@ -29,22 +30,8 @@ using test::uncaptured;
 
 constexpr auto kPolling = test::make_cuda<GateKind::PollingKernel>;
 
-/// A batch of one kernel with a word of output on gpu0.
-class CapturedKernel : public testing::TestWithParam<Station::MakeBackend> {
+class CapturedKernel : public test::OneKernel {
  protected:
-  CapturedKernel() : station(std::make_unique<test::DeviceClock>(), GetParam()) {}
-
-  void add(const std::string& name, DeviceKernel kernel) {
-    ASSERT_TRUE(station.kernels
-                    .add(
-                        name, [](const KernelLaunch&) {}, std::move(kernel))
-                    .has_value());
-  }
-  Expected<PreparedBatch> prepare(const std::string& kernel, Capture capture = Capture::Once) {
-    CommandStream stream = kernel_stream("s", station.at("gpu0"), kernel, 1'000'000);
-    stream.kernel->capture = capture;
-    return station.executor.prepare(station.planned({stream}), {{{}, {}, input.view(), output.view(), {}}});
-  }
   /// Why a kernel cannot be prepared; empty where it can.
   std::string refusal_of(DeviceKernel kernel, Capture capture = Capture::Once) {
     const std::string name = "users" + std::to_string(added++);
@@ -56,14 +43,7 @@ class CapturedKernel : public testing::TestWithParam<Station::MakeBackend> {
     EXPECT_EQ(message.find(begin), 0U) << message;
     return message.substr(std::min(begin.size(), message.size()));
   }
-  int word() {
-    int word = 0;
-    std::memcpy(&word, station.read(output.view()).data(), sizeof word);
-    return word;
-  }
 
-  Station station;
-  Buffer input = station.allocate(station.at("gpu0"), 64), output = station.allocate(station.at("gpu0"), 64);
   int added = 0;
 };
 

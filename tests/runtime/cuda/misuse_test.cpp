@@ -2,7 +2,6 @@
 // and the backend goes on. Kernels that take a GPU with them are in captured_kernel_test.cpp and fault_test.cpp.
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -14,13 +13,11 @@
 
 #include "runtime/cuda/handles.hpp"
 #include "tests/runtime/cuda/device_kernels.hpp"
+#include "tests/runtime/cuda/one_kernel.hpp"
 #include "tests/runtime/small_machine.hpp"
 
 namespace tutti::internal {
 namespace {
-
-using test::kernel_stream;
-using test::Station;
 
 constexpr unsigned kTimeLimit = 60;  // s, in place of a call that does not return
 
@@ -133,26 +130,15 @@ std::vector<Misuse> misuses() {
   };
 }
 
-class Misused : public testing::TestWithParam<Station::MakeBackend> {
+class Misused : public test::OneKernel {
  protected:
-  Misused() : station(std::make_unique<test::DeviceClock>(), GetParam()) { alarm(kTimeLimit); }
+  Misused() { alarm(kTimeLimit); }
   ~Misused() override { alarm(0); }
 
-  void add(std::string_view name, DeviceKernel kernel) {
-    ASSERT_TRUE(station.kernels
-                    .add(
-                        std::string(name), [](const KernelLaunch&) {}, std::move(kernel))
-                    .has_value());
-  }
-  Expected<PreparedBatch> prepare(std::string_view kernel, Capture capture) {
-    CommandStream stream = kernel_stream("s", station.at("gpu0"), std::string(kernel), 1'000'000);
-    stream.kernel->capture = capture;
-    return station.executor.prepare(station.planned({stream}), {{{}, {}, input.view(), output.view(), {}}});
-  }
   /// Prepares and runs it.
   void misuse(const Misuse& what, Capture capture) {
     const std::string_view refusal = capture == Capture::Once ? what.captured : what.called;
-    auto batch = prepare(what.name, capture);
+    auto batch = prepare(std::string(what.name), capture);
     if (batch) {
       EXPECT_EQ(refusal, "") << what.name;
       static_cast<void>(station.executor.run(*batch));
@@ -171,14 +157,6 @@ class Misused : public testing::TestWithParam<Station::MakeBackend> {
     station.run(*fine);
     EXPECT_EQ(word() - before, 1) << after.name;
   }
-  int word() {
-    int word = 0;
-    std::memcpy(&word, station.read(output.view()).data(), sizeof word);
-    return word;
-  }
-
-  Station station;
-  Buffer input = station.allocate(station.at("gpu0"), 64), output = station.allocate(station.at("gpu0"), 64);
 };
 
 INSTANTIATE_TEST_SUITE_P(Gates, Misused,
@@ -189,7 +167,7 @@ INSTANTIATE_TEST_SUITE_P(Gates, Misused,
 TEST_P(Misused, IsRefusedOrRunsAndTheBackendGoesOn) {
   add("counts", test::device_counts(1));
   for (const Misuse& what : misuses()) {
-    add(what.name, what.kernel);
+    add(std::string(what.name), what.kernel);
     for (const Capture capture : {Capture::Once, Capture::Never}) {
       misuse(what, capture);
       expect_that_it_goes_on(what);
