@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <memory>
-#include <optional>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -11,6 +10,7 @@
 
 #include "apps/exit_code.hpp"
 #include "apps/terminal.hpp"
+#include "model/base/error.hpp"
 #include "model/base/suggestion.hpp"
 
 namespace tutti::programs {
@@ -108,32 +108,23 @@ std::string footer_text(const std::string& footer) {
   return notes.empty() ? text : text + lines_text(notes, "") + '\n';
 }
 
-/// Where words lead from a program, or to nothing.
-struct Found {
-  std::vector<std::string> path;              ///< the program's name, then the words that name commands
-  const CommandDescription* command;          ///< the last of these
-  std::optional<std::string> unknown_word{};  ///< the first that names none
-};
-
-Found command_of(const CommandDescription& program, const std::vector<std::string>& words) {
-  Found found{{program.name}, &program};
+/// The page of the command that the words name.
+/// @errors InvalidInput: there is none.
+Expected<std::string> page_of(const CommandDescription& program, const std::vector<std::string>& words) {
+  std::vector<std::string> path{program.name};
+  const CommandDescription* at = &program;
   for (const std::string& word : words) {
-    const auto below = std::ranges::find(found.command->commands, word, &CommandDescription::name);
-    if (below == found.command->commands.end()) {
-      found.unknown_word = word;
-      break;
+    const auto below = std::ranges::find(at->commands, word, &CommandDescription::name);
+    if (below == at->commands.end()) {
+      std::vector<std::string_view> names;
+      for (const CommandDescription& command : at->commands) names.push_back(command.name);
+      return internal::invalid_input(fmt::format("there is no command '{0} {1}';{2} '{0} --help' lists them",
+                                                 fmt::join(path, " "), word, internal::suggestion(word, names)));
     }
-    found.command = &*below;
-    found.path.push_back(word);
+    at = &*below;
+    path.push_back(word);
   }
-  return found;
-}
-
-std::string sentence_of_unknown(const Found& found) {
-  std::vector<std::string_view> names;
-  for (const CommandDescription& command : found.command->commands) names.push_back(command.name);
-  return fmt::format("there is no command '{0} {1}';{2} '{0} --help' lists them", fmt::join(found.path, " "),
-                     *found.unknown_word, internal::suggestion(*found.unknown_word, names));
+  return manual_page(path, *at);
 }
 
 }  // namespace
@@ -165,19 +156,16 @@ void add_manual(CommandLine& program) {
   CommandLine command = program.command("manual", "prints the source of a page of the manual, for scdoc");
   const std::string name = program.description().name;
   command.footer(
-      fmt::format("'meson install' and the package install all pages; 'man {0}' shows the first.\nExample:\n  {0} "
-                  "manual | scdoc > {0}.1",
+      fmt::format("'meson install' and the package install all pages: 'man {0}', and 'man {0}-COMMAND' for each "
+                  "command.\nExample:\n"
+                  "  {0} manual | scdoc > {0}.1",
                   name));
   const auto words = std::make_shared<std::vector<std::string>>();
   command.add("command", words.get(), fmt::format("words of the command; without it, the page of {} itself", name));
   command.runs([words, &program]() -> int {
-    const CommandDescription tree = program.description();
-    const Found found = command_of(tree, *words);
-    if (found.unknown_word) {
-      print_error(sentence_of_unknown(found));
-      return kUsage;
-    }
-    print("{}", manual_page(found.path, *found.command));
+    const auto page = page_of(program.description(), *words);
+    if (!page) return print_error(page.error().message), kUsage;
+    print("{}", *page);
     return kOk;
   });
 }

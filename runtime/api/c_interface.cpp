@@ -59,18 +59,13 @@ thread_local std::string last_error;
 /// Tells a program that its memory is used no more.
 struct Released {
   Released() = default;
-  Released(void (*call)(void*), void* with) : released(call), user(with) {}
   Released(const Released&) = delete;  // it tells once
-  Released& operator=(Released&& other) noexcept {
-    std::swap(released, other.released);
-    std::swap(user, other.user);
-    return *this;
-  }
+  Released& operator=(const Released&) = delete;
   ~Released() {
-    if (released != nullptr) released(user);
+    if (call != nullptr) call(user);
   }
 
-  void (*released)(void*) = nullptr;
+  void (*call)(void*) = nullptr;
   void* user = nullptr;
 };
 
@@ -414,7 +409,9 @@ tutti_buffer* tutti_buffer_wrap(tutti_runtime* runtime, const char* place, void*
     return runtime->value.wrap(tutti::text_or_empty(place),
                                {static_cast<std::byte*>(memory), static_cast<std::size_t>(size)}, owner);
   });
-  if (made != nullptr) *owner = {released, user};
+  if (made == nullptr) return nullptr;
+  owner->call = released;
+  owner->user = user;
   return made;
 }
 void* tutti_buffer_bytes(const tutti_buffer* buffer) {

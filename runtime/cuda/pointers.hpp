@@ -8,11 +8,8 @@ namespace tutti::internal::cuda {
 /// @errors InvalidInput: the stream, the side and the remedy. Machine: the driver's refusal.
 [[nodiscard]] Expected<void> check_pointers(const BoundDevices& bound, const BoundPlan& plan);
 
-/// What kind of memory lies at an address, by the driver, as the end of "the buffer is ...".
-[[nodiscard]] std::string text_of(const cudaPointerAttributes& found);
-
 /// Whether memory of the program can be a buffer at this vertex as it is; false: it is ordinary memory, which would
-/// have to be pinned for that.
+/// have to be pinned for that. @pre it has a byte
 /// @errors InvalidInput: it lies elsewhere, or in part. Machine: the driver's refusal.
 [[nodiscard]] Expected<bool> lies_at(const BoundDevices& bound, VertexId where, std::span<const std::byte> memory);
 

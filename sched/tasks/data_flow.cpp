@@ -27,10 +27,10 @@ bool computes(const CommandStream& stream) { return stream.kernel && stream.kern
 
 class FlowNotes {
  public:
-  FlowNotes(const Topology& machine, const Task& task) : machine_(machine), task_(task) {}
+  FlowNotes(const Topology& machine, const Task& task, std::vector<Error>& notes)
+      : machine_(machine), task_(task), notes_(notes) {}
 
-  void add_to(std::vector<Error>& notes) {
-    notes_ = &notes;
+  void add() {
     const auto flow = data_flow(task_);
     const std::vector<const Batch*> batches = batches_of(task_);
     for (std::size_t b = 0; b < batches.size(); ++b)
@@ -58,13 +58,13 @@ class FlowNotes {
   [[nodiscard]] bool has_kernel_at(VertexId gpu) const { return std::ranges::find(at_work_, gpu) != at_work_.end(); }
 
   void note(const CommandStream& stream, std::string message) {
-    notes_->push_back({ErrorCode::InvalidInput,
-                       fmt::format("task '{}', stream '{}': {}", task_.name, stream.name, message), stream.place});
+    notes_.push_back({ErrorCode::InvalidInput,
+                      fmt::format("task '{}', stream '{}': {}", task_.name, stream.name, message), stream.place});
   }
 
   const Topology& machine_;
   const Task& task_;
-  std::vector<Error>* notes_ = nullptr;
+  std::vector<Error>& notes_;
   std::vector<VertexId> at_work_;
 };
 
@@ -94,7 +94,7 @@ std::vector<std::vector<StreamFlow>> data_flow(const Task& task) {
 std::vector<Error> notes_on_flow(const TaskSet& set) {
   std::vector<Error> notes;
   if (!set.machine) return notes;
-  for (const Task& task : set.tasks) FlowNotes(*set.machine, task).add_to(notes);
+  for (const Task& task : set.tasks) FlowNotes(*set.machine, task, notes).add();
   return notes;
 }
 

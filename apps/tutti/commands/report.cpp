@@ -60,8 +60,8 @@ int report(const ReportCommand& command) {
   JournalReport report(static_cast<std::size_t>(command.jobs.value_or(0)), command.task);
   for (NamedReader& each : *readers) report.add(each.path, std::move(each.reader));
   if (command.task && report.rows().empty()) {
-    const std::string guess = suggestion(*command.task, report.names());
     const auto all = report.names();
+    const std::string guess = suggestion(*command.task, all);
     const std::string remedy =
         guess.empty() ? " give one of " + joined(std::vector<std::string>(all.begin(), all.end())) : guess;
     return report_error(
