@@ -26,5 +26,6 @@ using DomainId = Id<struct DomainTag>;      ///< one PCIe domain
 using EngineId = Id<struct EngineTag>;      ///< one copy engine of one GPU
 using PortId = Id<struct PortTag>;          ///< one copy port of a machine (`machine/ports.hpp`)
 using TaskId = Id<struct TaskTag>;          ///< position in a `TaskSet`
+using BufferId = Id<struct BufferTag>;      ///< position among the buffers of a `Task`
 
 }  // namespace tutti::internal

@@ -351,7 +351,7 @@ Expected<GBps> parse_rate(std::string_view text) {
   return rate;
 }
 
-Expected<Bytes> parse_percentage(std::string_view percent, Bytes of) {
+Expected<Bytes> parse_percentage(std::string_view percent, Bytes of, Rounding rounding) {
   std::string_view rest = percent;
   auto number = take_decimal(rest, percent, "12.5");
   if (!number) return tl::unexpected(number.error());
@@ -361,7 +361,7 @@ Expected<Bytes> parse_percentage(std::string_view percent, Bytes of) {
   if (number->digits > limit) return invalid_input(fmt::format("'{}' has too many digits; write fewer", percent));
   const Wide product = number->digits * static_cast<Wide>(of.count);
   const Wide divisor = power_of_ten(number->scale + 2);
-  const Wide whole = product / divisor + (product % divisor != 0 ? 1 : 0);
+  const Wide whole = product / divisor + (rounding == Rounding::Up && product % divisor != 0 ? 1 : 0);
   if (whole > static_cast<Wide>(kMaxBytes) || number->digits / power_of_ten(number->scale) > kMaxPercent) {
     return invalid_input(
         fmt::format("'{}%' of {} is absurdly large; a size is at most 2^53 bytes (9 PB)", percent, to_string(of)));

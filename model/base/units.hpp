@@ -40,7 +40,7 @@ inline constexpr double kLeastRate = 1e-6;
 
 /// An exact share of a size, in percent, rounded up to a byte: "12.5" of 8 B is 1 B.
 /// @errors  InvalidInput: no number, negative, above 1e6 percent.
-[[nodiscard]] Expected<Bytes> parse_percentage(std::string_view percent, Bytes of);
+[[nodiscard]] Expected<Bytes> parse_percentage(std::string_view percent, Bytes of, Rounding rounding = Rounding::Up);
 
 /// Milliseconds as a double, for tables and JSON.
 [[nodiscard]] constexpr double to_ms(Duration time) { return static_cast<double>(time.count()) / 1e6; }

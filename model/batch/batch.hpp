@@ -13,15 +13,44 @@
 
 namespace tutti::internal {
 
+/// A kernel with memory of its own.
+struct KernelCall {
+  std::string name;               ///< a registered kernel
+  Duration time{};                ///< usual duration
+  std::vector<BufferId> reads{};  ///< in the order in which the kernel gets them
+  std::vector<BufferId> writes{};
+
+  friend bool operator==(const KernelCall&, const KernelCall&) = default;
+};
+
 /// Work on one GPU (where kernels exclude each other) or on one cpu (where they overlap).
 struct Kernel {
   VertexId on;
   Duration time{};            ///< usual duration
   Duration worst{};           ///< upper bound; >= time
-  std::string name = "spin";  ///< a registered kernel
+  std::string name = "spin";  ///< a registered kernel; of several their names
   Capture capture = Capture::Once;
+  /// The kernels that run one after the other, on buffers with names; `time` and `worst` are of all together. Empty:
+  /// it is one, which works on what its stream has brought.
+  std::vector<KernelCall> calls = {};
 
   friend bool operator==(const Kernel&, const Kernel&) = default;
+};
+
+/// The kernels that run there, by name.
+[[nodiscard]] inline std::vector<std::string> kernels_of(const Kernel& kernel) {
+  if (kernel.calls.empty()) return {kernel.name};
+  std::vector<std::string> names;
+  for (const KernelCall& call : kernel.calls) names.push_back(call.name);
+  return names;
+}
+
+/// Where the transfer of a stream begins and ends, in buffers with names.
+struct CopiedBuffers {
+  BufferId from, to;
+  Bytes at{}, to_at{};  ///< from the first byte of each
+
+  friend bool operator==(const CopiedBuffers&, const CopiedBuffers&) = default;
 };
 
 /// An optional transfer, then an optional kernel; nothing overlaps inside.
@@ -29,7 +58,8 @@ struct CommandStream {
   std::string name;
   std::optional<Transfer> transfer;
   std::optional<Kernel> kernel;
-  Place place = {};  ///< where the user's file declares it
+  Place place = {};                          ///< where the user's file declares it
+  std::optional<CopiedBuffers> copied = {};  ///< absent: the transfer has memory of its own at both ends
 
   friend bool operator==(const CommandStream&, const CommandStream&) = default;
 };

@@ -38,19 +38,30 @@ struct Record<KernelSpec> {
   static constexpr std::tuple fields{Field{"on", &KernelSpec::on},
                                      Field{"time", &KernelSpec::time},
                                      Field{"throughput", &KernelSpec::throughput},
+                                     Field{"of", &KernelSpec::of},
                                      Field{"worst", &KernelSpec::worst},
                                      Field{"name", &KernelSpec::name},
-                                     Field{"capture", &KernelSpec::capture}};
+                                     Field{"capture", &KernelSpec::capture},
+                                     Field{"reads", &KernelSpec::reads},
+                                     Field{"writes", &KernelSpec::writes}};
 };
 template <>
 struct Record<StreamSpec> {
   static constexpr std::string_view what = "a stream";
-  static constexpr std::tuple fields{
-      Field{"name", &StreamSpec::name},     Field{"from", &StreamSpec::from},
-      Field{"to", &StreamSpec::to},         Field{"size", &StreamSpec::size},
-      Field{"route", &StreamSpec::route},   Field{"via", &StreamSpec::via},
-      Field{"method", &StreamSpec::method}, Field{"rows", &StreamSpec::rows}.within(1, 1 << 30),
-      Field{"pitch", &StreamSpec::pitch},   Field{"kernel", &StreamSpec::kernel}};
+  static constexpr std::tuple fields{Field{"name", &StreamSpec::name},
+                                     Field{"from", &StreamSpec::from},
+                                     Field{"to", &StreamSpec::to},
+                                     Field{"size", &StreamSpec::size},
+                                     Field{"copy", &StreamSpec::copy},
+                                     Field{"at", &StreamSpec::at},
+                                     Field{"to_at", &StreamSpec::to_at},
+                                     Field{"route", &StreamSpec::route},
+                                     Field{"via", &StreamSpec::via},
+                                     Field{"method", &StreamSpec::method},
+                                     Field{"rows", &StreamSpec::rows}.within(1, 1 << 30),
+                                     Field{"pitch", &StreamSpec::pitch},
+                                     Field{"kernel", &StreamSpec::kernel},
+                                     Field{"kernels", &StreamSpec::kernels}};
 };
 template <>
 struct Record<BatchSpec> {

@@ -46,29 +46,36 @@ enum class Capture : std::uint8_t {
 
 /// Work of a stream behind its transfer; either `time` or `throughput` is set.
 struct KernelSpec {
-  std::string on = {};                  ///< a gpu or a cpu; empty: the transfer's destination
-  std::optional<Duration> time = {};    ///< usual duration
-  std::optional<GBps> throughput = {};  ///< over the transfer's bytes
-  std::optional<Duration> worst = {};   ///< upper bound of the duration; absent: the usual one
-  std::string name = "spin";            ///< a registered kernel
-  Capture capture = Capture::Once;      ///< of its form for GPUs
+  std::string on = {};                ///< a gpu or a cpu; empty: the transfer's destination, else where its buffers lie
+  std::optional<Duration> time = {};  ///< usual duration
+  std::optional<GBps> throughput = {};   ///< over the bytes of `of`, else of the transfer
+  std::string of = {};                   ///< a buffer of the task
+  std::optional<Duration> worst = {};    ///< upper bound of the duration; absent: the usual one
+  std::string name = "spin";             ///< a registered kernel
+  Capture capture = Capture::Once;       ///< of its form for GPUs
+  std::vector<std::string> reads = {};   ///< buffers of the task, in the order in which the kernel gets them
+  std::vector<std::string> writes = {};  ///< likewise; one that is in both is changed in place
 
   friend bool operator==(const KernelSpec&, const KernelSpec&) = default;
 };
 
-/// An optional transfer, then an optional kernel.
+/// An optional transfer, then its kernels one after the other.
 struct StreamSpec {
-  std::string name = {};  ///< empty: "stream" and its position
-  std::string from = {};  ///< a memory or a GPU; a transfer has `from`, `to` and `size`
-  std::string to = {};
-  std::optional<SizeSpec> size = {};
+  std::string name = {};                ///< empty: "stream" and its position
+  std::string from = {};                ///< a memory or a GPU; a transfer has `from`, `to` and `size`
+  std::string to = {};                  ///< likewise; with `copy` a buffer of the task
+  std::optional<SizeSpec> size = {};    ///< with `copy` absent: all of it from `at` on
+  std::string copy = {};                ///< a buffer of the task, in place of `from`
+  SizeSpec at = {};                     ///< with `copy`: where the transfer begins in it
+  SizeSpec to_at = {};                  ///< with `copy`: where it begins in the buffer `to`
   std::vector<std::string> route = {};  ///< vertices from end to end; empty: the machine's route
   std::string via = {};                 ///< the memory of a staged copy; empty: the nearest
   CopyMethod method = CopyMethod::Automatic;
   int rows = 1;                     ///< equal parts of the transfer, 1 to 2^30; more than 1: a part of an image
   std::optional<Bytes> pitch = {};  ///< from one row to the next in the memory; at the GPU rows follow each other
   std::optional<KernelSpec> kernel = {};
-  Place place = {};  ///< where a file says it
+  std::vector<KernelSpec> kernels = {};  ///< in place of `kernel`: several, which run where the first one does
+  Place place = {};                      ///< where a file says it
 
   friend bool operator==(const StreamSpec&, const StreamSpec&) = default;
 };

@@ -14,51 +14,38 @@ namespace {
 /// Resolves one stream; a fault leaves its part of the result empty.
 class StreamCompiler {
  public:
-  StreamCompiler(const StreamSpec& spec, const Topology& machine, const Parameters& parameters, Faults& faults,
-                 std::string path)
-      : spec_(spec), machine_(machine), parameters_(parameters), faults_(faults), path_(std::move(path)) {}
+  StreamCompiler(const StreamSpec& spec, const StreamWords& words, Faults& faults, std::string path)
+      : spec_(spec), machine_(words.machine), words_(words), faults_(faults), path_(std::move(path)) {}
 
   CommandStream compile(std::size_t position) {
     CommandStream stream;
     stream.name = spec_.name.empty() ? fmt::format("stream{}", position) : spec_.name;
     stream.place = spec_.place;
-    const bool has_transfer = !spec_.from.empty() || !spec_.to.empty() || spec_.size || !spec_.route.empty() ||
-                              !spec_.via.empty() || spec_.method != CopyMethod::Automatic || spec_.rows != 1 ||
-                              spec_.pitch;
-    if (has_transfer) stream.transfer = transfer();
-    if (spec_.kernel) stream.kernel = kernel(*spec_.kernel, stream.transfer);
+    if (has_transfer()) {
+      const std::size_t before = faults_.added();
+      if (is_by_name()) stream.copied = copied();
+      stream.transfer = transfer(stream.copied);
+      is_sound_ = faults_.added() == before;
+    }
+    stream.kernel = kernel(stream.transfer);
     return stream;
   }
 
  private:
   void fault(std::string_view field, std::string message) { faults_.add(path_of(path_, field), std::move(message)); }
 
-  VertexId vertex(const std::string& name, std::string_view field) {
-    if (const auto vertex = machine_.find_vertex(name)) return *vertex;
-    std::vector<std::string_view> names;
-    for (const Vertex& known : machine_.vertices()) names.push_back(known.name);
-    const std::string guess = suggestion(name, names);
-    fault(field, fmt::format("machine '{}' has no vertex '{}';{}", machine_.name(), name,
-                             guess.empty() ? " use one of its names" : guess));
-    return {};
+  [[nodiscard]] bool is_by_name() const { return !spec_.copy.empty() || !words_.buffers.empty(); }
+  [[nodiscard]] bool has_transfer() const {
+    return !spec_.from.empty() || !spec_.to.empty() || spec_.size || !spec_.copy.empty() || spec_.at != SizeSpec{} ||
+           spec_.to_at != SizeSpec{} || !spec_.route.empty() || !spec_.via.empty() ||
+           spec_.method != CopyMethod::Automatic || spec_.rows != 1 || spec_.pitch;
   }
 
-  Bytes size(const SizeSpec& size) {
-    if (size.parameter.empty()) return size.bytes;
-    const auto parameter = parameters_.find(size.parameter);
-    if (parameter == parameters_.end()) {
-      if (faults_.unread("parameters")) return {};
-      std::vector<std::string_view> names;
-      for (const auto& [known, bytes] : parameters_) names.push_back(known);
-      const std::string guess = suggestion(size.parameter, names);
-      const std::string remedy =
-          guess.empty() ? " write a size like 32 MB, or add it to 'parameters' of a task set" : guess;
-      return fault("size", fmt::format("no parameter '{}' is defined;{}", size.parameter, remedy)), Bytes{};
-    }
-    if (size.percent.empty()) return parameter->second;
-    const auto share = parse_percentage(size.percent, parameter->second);
-    if (!share) return fault("size", share.error().message), Bytes{};
-    return *share;
+  VertexId vertex(const std::string& name, std::string_view field) {
+    return vertex_of(machine_, name, faults_, path_of(path_, field));
+  }
+  Bytes size(const SizeSpec& size, std::string_view field, Rounding rounding = Rounding::Up) {
+    return bytes_of(size, words_.parameters, faults_, path_of(path_, field), rounding);
   }
 
   /// A route, given by its vertices, as links.
@@ -86,13 +73,33 @@ class StreamCompiler {
     return fault("", fmt::format("'{}' is missing in a stream; add it", field)), VertexId{};
   }
 
-  Transfer transfer() {
+  /// The ends of a transfer between buffers with names; nothing where one is not known.
+  std::optional<CopiedBuffers> copied() {
+    if (spec_.copy.empty()) {
+      fault("", "a task with 'buffers' copies them by name; write {copy: NAME, to: NAME}");
+      return std::nullopt;
+    }
+    if (!spec_.from.empty()) fault("from", "the buffer that is copied says where it lies; leave 'from' out");
+    if (spec_.to.empty()) fault("", "'to' is missing in a stream; name the buffer that it copies into");
+    const auto from = buffer(spec_.copy, "copy");
+    const auto to = spec_.to.empty() ? std::nullopt : buffer(spec_.to, "to");
+    if (!from || !to) return std::nullopt;
+    return CopiedBuffers{*from, *to, size(spec_.at, "at", Rounding::Down), size(spec_.to_at, "to_at", Rounding::Down)};
+  }
+  std::optional<BufferId> buffer(const std::string& name, std::string_view field) {
+    return find_buffer(words_, name, faults_, path_of(path_, field));
+  }
+
+  /// @param copied  where it is between buffers with names
+  Transfer transfer(const std::optional<CopiedBuffers>& copied) {
     Transfer transfer;
-    transfer.from = end(spec_.from, "from");
-    transfer.to = end(spec_.to, "to");
+    if (!is_by_name()) {
+      transfer.from = end(spec_.from, "from");
+      transfer.to = end(spec_.to, "to");
+    }
     if (spec_.size)
-      transfer.size = size(*spec_.size);
-    else
+      transfer.size = size(*spec_.size, "size");
+    else if (!is_by_name() || spec_.pitch)
       fault("", "'size' is missing in a stream; add it");
     transfer.route = route();
     if (!spec_.via.empty()) transfer.via = vertex(spec_.via, "via");
@@ -100,70 +107,204 @@ class StreamCompiler {
     if (spec_.rows >= 1) transfer.rows.count = spec_.rows;
     if (spec_.pitch && *spec_.pitch < Bytes{1}) fault("pitch", "a pitch is above 0; write the distance of two rows");
     transfer.rows.pitch = spec_.pitch.value_or(Bytes{});
+    if (copied) join(transfer, *copied);
     return transfer;
   }
-
-  Duration time(const KernelSpec& kernel, const std::optional<Transfer>& transfer) {
-    if (kernel.time.has_value() == kernel.throughput.has_value())
-      return fault("kernel", "a kernel has either 'time' or 'throughput'; write one of the two"), Duration{};
-    if (kernel.time) return *kernel.time;
-    if (!transfer) {
-      if (!faults_.unread(path_))
-        fault("kernel.throughput", "'throughput' needs a transfer to count its bytes; write 'time'");
-      return Duration{};
-    }
-    if (!(kernel.throughput->value > 0))
-      return fault("kernel.throughput", "this throughput is not above 0; write a rate like 10 GB/s"), Duration{};
-    return round_up_ns(static_cast<double>(transfer->size.count) / kernel.throughput->value);
+  /// Lets a transfer begin and end in buffers.
+  void join(Transfer& transfer, const CopiedBuffers& copied) {
+    const NamedBuffer &from = words_.buffers[copied.from.index()], &to = words_.buffers[copied.to.index()];
+    transfer.from = from.in;
+    transfer.to = to.in;
+    if (!spec_.size && !spec_.pitch && copied.at < from.size) transfer.size = from.size - copied.at;
+    check_part(transfer, from, copied.at, "at");
+    check_part(transfer, to, copied.to_at, "to_at");
+  }
+  void check_part(const Transfer& transfer, const NamedBuffer& buffer, Bytes at, std::string_view field) {
+    const Rows& rows = transfer.rows;
+    const bool is_refused = rows.count > 1 && rows.pitch > Bytes{(1LL << 53) / rows.count};
+    if (is_refused || buffer.size <= Bytes{0}) return;  // by themselves
+    const Bytes length = bytes_at(machine_, transfer, buffer.in);
+    if (at >= Bytes{0} && at <= buffer.size && length <= buffer.size - at) return;
+    const std::string_view from = at == Bytes{0} ? "size" : field;
+    fault(spec_.size || from == field ? from : "",
+          fmt::format("buffer '{}' has {}, and this reaches over {} from {} on; copy less, or give it a larger 'size'",
+                      buffer.name, to_string(buffer.size), to_string(length), to_string(at)));
   }
 
-  Kernel kernel(const KernelSpec& spec, const std::optional<Transfer>& transfer) {
-    Kernel kernel;
-    kernel.time = time(spec, transfer);
-    kernel.worst = spec.worst.value_or(kernel.time);
-    kernel.name = spec.name;
-    kernel.capture = spec.capture;
-    if (!spec.on.empty()) {
-      kernel.on = vertex(spec.on, "kernel.on");
-    } else if (transfer) {
-      kernel.on = transfer->to;
-    } else if (!faults_.unread(path_)) {
-      fault("kernel", "a kernel without a transfer needs a place; add 'on: gpu0'");
+  Duration time(const KernelSpec& kernel, const std::optional<Transfer>& transfer, const std::string& field) {
+    if (kernel.time.has_value() == kernel.throughput.has_value())
+      return fault(field, "a kernel has either 'time' or 'throughput'; write one of the two"), Duration{};
+    if (!kernel.of.empty() && kernel.time)
+      fault(path_of(field, "of"), "'of' is for 'throughput'; leave it out beside 'time'");
+    if (kernel.time) return *kernel.time;
+    if (!(kernel.throughput->value > 0))
+      return fault(path_of(field, "throughput"), "this throughput is not above 0; write a rate like 10 GB/s"),
+             Duration{};
+    std::optional<Bytes> bytes = transfer ? std::optional(transfer->size) : std::nullopt;
+    if (!kernel.of.empty()) {
+      const auto of = buffer(kernel.of, path_of(field, "of"));
+      if (!of) return Duration{};
+      bytes = words_.buffers[of->index()].size;
     }
-    return kernel;
+    if (bytes) return round_up_ns(static_cast<double>(bytes->count) / kernel.throughput->value);
+    if (!faults_.unread(path_))
+      fault(path_of(field, "throughput"),
+            "'throughput' needs a transfer to count its bytes, or 'of' and a buffer; add one, or write 'time'");
+    return Duration{};
+  }
+
+  /// The buffers that a kernel names, of which each is to lie where it runs.
+  std::vector<BufferId> buffers(const std::vector<std::string>& names, VertexId on, const std::string& field) {
+    std::vector<BufferId> found;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const std::string at = path_of(field, i);
+      const auto one = buffer(names[i], at);
+      if (!one) continue;
+      if (std::ranges::find(found, *one) != found.end())
+        fault(at, fmt::format("buffer '{:.80}' comes twice here; name it once", names[i]));
+      found.push_back(*one);
+      const Vertex &place = machine_.vertex(on), &lies = machine_.vertex(words_.buffers[one->index()].in);
+      if (!is_sound_ || !is_placed_) continue;
+      if (place.kind == VertexKind::Cpu && lies.kind != VertexKind::Memory)
+        fault(at, fmt::format("this runs on '{}', and buffer '{}' lies in '{}'; copy it into a memory first",
+                              place.name, names[i], lies.name));
+      if (place.kind == VertexKind::Gpu && place.name != lies.name)
+        fault(at, fmt::format("this runs on '{}', and buffer '{}' lies in '{}'; copy it first, to a buffer in '{}'",
+                              place.name, names[i], lies.name, place.name));
+    }
+    return found;
+  }
+
+  /// Where a kernel runs that does not say it: where the transfer ends, else where its buffers lie.
+  std::optional<VertexId> place_of(const KernelSpec& kernel, const std::optional<Transfer>& transfer) {
+    if (transfer) return transfer->to;
+    for (const std::vector<std::string>* names : {&kernel.writes, &kernel.reads})
+      for (const std::string& name : *names) {
+        const auto found = std::ranges::find(words_.buffers, name, &NamedBuffer::name);
+        if (found != words_.buffers.end() && machine_.vertex(found->in).kind == VertexKind::Gpu) return found->in;
+      }
+    return std::nullopt;
+  }
+  VertexId place(const KernelSpec& kernel, const std::optional<Transfer>& transfer, const std::string& field) {
+    if (!kernel.on.empty()) {
+      const std::size_t before = faults_.added();
+      const VertexId named = vertex(kernel.on, path_of(field, "on"));
+      is_placed_ = faults_.added() == before;
+      return named;
+    }
+    const auto found = place_of(kernel, transfer);
+    is_placed_ = found.has_value();
+    if (!found && !faults_.unread(path_)) fault(field, "a kernel without a transfer needs a place; add 'on: gpu0'");
+    return found.value_or(VertexId{});
+  }
+
+  std::optional<Kernel> kernel(const std::optional<Transfer>& transfer) {
+    if (spec_.kernel && !spec_.kernels.empty())
+      fault("kernels", "'kernel' is one and 'kernels' are several; write one of the two");
+    if (spec_.kernels.empty() && !spec_.kernel) return std::nullopt;
+    const bool is_one = spec_.kernel.has_value();
+    const std::span<const KernelSpec> specs = is_one ? std::span(&*spec_.kernel, 1) : std::span(spec_.kernels);
+    Kernel all;
+    all.name.clear();
+    for (std::size_t i = 0; i < specs.size(); ++i)
+      add(specs[i], transfer, all, is_one ? "kernel" : path_of("kernels", i));
+    if (is_one && words_.buffers.empty()) all.calls.clear();
+    return all;
+  }
+  /// One more of a stream's kernels.
+  void add(const KernelSpec& spec, const std::optional<Transfer>& transfer, Kernel& all, const std::string& field) {
+    const bool is_first = all.calls.empty();
+    const VertexId on = is_first || !spec.on.empty() ? place(spec, transfer, field) : all.on;
+    const Duration usual = time(spec, transfer, field);
+    if (is_first) all.on = on;
+    if (is_first) all.capture = spec.capture;
+    if (is_placed_ && on != all.on)
+      fault(path_of(field, "on"), "the kernels of a stream run in one place; write this one in a stream of its own");
+    if (spec.capture != all.capture)
+      fault(path_of(field, "capture"), "the kernels of a stream are captured together; write the same for all of them");
+    all.time = add_saturating(all.time, usual);
+    all.worst = add_saturating(all.worst, spec.worst.value_or(usual));
+    all.name += (is_first ? "" : ", ") + spec.name;
+    all.calls.push_back({spec.name, usual, buffers(spec.reads, on, path_of(field, "reads")),
+                         buffers(spec.writes, on, path_of(field, "writes"))});
   }
 
   const StreamSpec& spec_;
   const Topology& machine_;
-  const Parameters& parameters_;
+  const StreamWords& words_;
   Faults& faults_;
   std::string path_;
+  bool is_sound_ = true;   // the transfer
+  bool is_placed_ = true;  // the kernel that is being read
 };
 
 }  // namespace
 
-std::optional<Batch> compile_streams(std::span<const StreamSpec> streams, Merging merging, const Topology& machine,
-                                     const Parameters& parameters, Faults& faults, const std::string& path) {
+VertexId vertex_of(const Topology& machine, const std::string& name, Faults& faults, const std::string& path) {
+  if (const auto vertex = machine.find_vertex(name)) return *vertex;
+  std::vector<std::string_view> names;
+  for (const Vertex& known : machine.vertices()) names.push_back(known.name);
+  const std::string guess = suggestion(name, names);
+  faults.add(path, fmt::format("machine '{}' has no vertex '{}';{}", machine.name(), name,
+                               guess.empty() ? " use one of its names" : guess));
+  return {};
+}
+
+Bytes bytes_of(const SizeSpec& size, const Parameters& parameters, Faults& faults, const std::string& path,
+               Rounding rounding) {
+  if (size.parameter.empty()) return size.bytes;
+  const auto parameter = parameters.find(size.parameter);
+  if (parameter == parameters.end()) {
+    if (faults.unread("parameters")) return {};
+    std::vector<std::string_view> names;
+    for (const auto& [known, bytes] : parameters) names.push_back(known);
+    const std::string guess = suggestion(size.parameter, names);
+    const std::string remedy =
+        guess.empty() ? " write a size like 32 MB, or add it to 'parameters' of a task set" : guess;
+    return faults.add(path, fmt::format("no parameter '{}' is defined;{}", size.parameter, remedy)), Bytes{};
+  }
+  if (size.percent.empty()) return parameter->second;
+  const auto share = parse_percentage(size.percent, parameter->second, rounding);
+  if (!share) return faults.add(path, share.error().message), Bytes{};
+  return *share;
+}
+
+std::optional<BufferId> find_buffer(const StreamWords& words, const std::string& name, Faults& faults,
+                                    const std::string& path) {
+  const std::span<const NamedBuffer> buffers = words.buffers;
+  const auto found = std::ranges::find(buffers, name, &NamedBuffer::name);
+  if (found != buffers.end()) return BufferId{static_cast<std::size_t>(found - buffers.begin())};
+  if (!words.buffers_field.empty() && faults.incomplete(words.buffers_field)) return std::nullopt;
+  std::vector<std::string_view> names;
+  for (const NamedBuffer& known : buffers) names.push_back(known.name);
+  const std::string guess = suggestion(name, names);
+  const std::string remedy = guess.empty() ? " add it to 'buffers' of the task" : guess;
+  faults.add(path, fmt::format("no buffer '{:.80}' is defined;{}", name, remedy));
+  return std::nullopt;
+}
+
+std::optional<Batch> compile_streams(std::span<const StreamSpec> streams, Merging merging, const StreamWords& words,
+                                     Faults& faults, const std::string& path) {
   std::vector<CommandStream> resolved;
   std::vector<char> sound;
   for (std::size_t i = 0; i < streams.size(); ++i) {
     const std::string at = path_of(path, i);
     const std::size_t before = faults.added();
     check_fields(streams[i], faults, at);
-    resolved.push_back(StreamCompiler(streams[i], machine, parameters, faults, at).compile(i));
+    resolved.push_back(StreamCompiler(streams[i], words, faults, at).compile(i));
     sound.push_back(faults.added() == before && !faults.unread(at));
   }
   if (std::ranges::count(sound, false) > 0 || faults.unread(path)) {
-    Batch::check(machine, resolved, sound, faults, path);
+    Batch::check(words.machine, resolved, sound, faults, path);
     return std::nullopt;
   }
-  auto batch = Batch::make(machine, std::move(resolved), merging, path);
+  auto batch = Batch::make(words.machine, std::move(resolved), merging, path);
   if (!batch) return faults.add(std::move(batch.error())), std::nullopt;
   return *std::move(batch);
 }
 
 Expected<Batch> compile(const BatchSpec& spec, const Topology& machine, const Parameters& parameters, Faults faults) {
-  auto batch = compile_streams(spec.streams, spec.merging, machine, parameters, faults, "streams");
+  auto batch = compile_streams(spec.streams, spec.merging, {machine, parameters}, faults, "streams");
   if (!faults.none()) return tl::unexpected(faults.error());
   return choose_methods(*std::move(batch), Basis::Nominal);
 }
@@ -208,9 +349,13 @@ BatchSpec spec_of(const Batch& batch) {
       for (const LinkId link : transfer->route) written.route.push_back(name(batch.machine().link(link).to));
     }
     if (const auto& kernel = stream.kernel) {
-      written.kernel =
-          KernelSpec{.on = name(kernel->on), .time = kernel->time, .name = kernel->name, .capture = kernel->capture};
-      if (kernel->worst != kernel->time) written.kernel->worst = kernel->worst;
+      const auto spec_of_kernel = [&](const std::string& called, Duration time) {
+        return KernelSpec{.on = name(kernel->on), .time = time, .name = called, .capture = kernel->capture};
+      };
+      for (const KernelCall& call : kernel->calls) written.kernels.push_back(spec_of_kernel(call.name, call.time));
+      if (kernel->calls.empty()) written.kernel = spec_of_kernel(kernel->name, kernel->time);
+      KernelSpec& last = written.kernel ? *written.kernel : written.kernels.back();
+      if (kernel->worst != kernel->time) last.worst = *last.time + kernel->worst - kernel->time;
     }
   }
   return spec;

@@ -50,6 +50,9 @@ struct tutti_change_requests {
 struct tutti_job {
   const tutti::Job& value;
 };
+struct tutti_kept_buffers {
+  const tutti::KeptBuffers& value;
+};
 
 namespace tutti {
 namespace {
@@ -153,8 +156,13 @@ tutti_status predict_into(const tutti_batch* batch, const char* planner, int64_t
 }
 
 tutti_kernel_launch launch_of(const KernelLaunch& launch) {
-  return {launch.input.data(),  launch.input.size(),      launch.output.data(),
-          launch.output.size(), launch.parameters.data(), launch.parameters.size()};
+  return {launch.input.data(),
+          launch.input.size(),
+          launch.output.data(),
+          launch.output.size(),
+          launch.parameters.data(),
+          launch.parameters.size(),
+          &launch};
 }
 
 void throw_unless_zero(int failure) {
@@ -213,11 +221,17 @@ TaskProgram program_of(const tutti_task_program& program) {
   made.on_missed = callback_at_end(program.on_missed);
   made.on_dropped = callback_at_end(program.on_dropped);
   made.on_failed = callback_at_end(program.on_failed);
+  if (program.on_start != nullptr) {
+    made.on_start = [function = program.on_start, user = program.user](const KeptBuffers& buffers) {
+      const tutti_kept_buffers handle{buffers};
+      function(&handle, user);
+    };
+  }
   if (program.on_host_step != nullptr) {
     made.on_host_step = [function = program.on_host_step, user = program.user](const Job& job,
-                                                                               std::size_t step) -> Expected<void> {
+                                                                               HostStepName step) -> Expected<void> {
       const tutti_job handle{job};
-      const int failure = function(&handle, step, user);
+      const int failure = function(&handle, step.position, user);
       if (failure == 0) return {};
       return tl::unexpected(Error{ErrorCode::Kernel, "a host step returned " + std::to_string(failure), {}});
     };
@@ -522,6 +536,26 @@ void* tutti_job_source(const tutti_job* job, size_t batch, size_t stream, size_t
 }
 void* tutti_job_destination(const tutti_job* job, size_t batch, size_t stream, size_t* size) {
   return tutti::bytes_of(job == nullptr ? std::span<std::byte>{} : job->value.destination(batch, stream), size);
+}
+void* tutti_job_buffer(const tutti_job* job, const char* name, size_t* size) {
+  return tutti::bytes_of(job == nullptr ? std::span<std::byte>{} : job->value.buffer(tutti::text_or_empty(name)), size);
+}
+void* tutti_kept_buffer(const tutti_kept_buffers* buffers, const char* name, size_t* size) {
+  return tutti::bytes_of(
+      buffers == nullptr ? std::span<std::byte>{} : buffers->value.buffer(tutti::text_or_empty(name)), size);
+}
+
+const void* tutti_launch_read(const tutti_kernel_launch* launch, size_t position, size_t* size) {
+  const auto* const users = launch == nullptr ? nullptr : static_cast<const tutti::KernelLaunch*>(launch->buffers);
+  const bool is_there = users != nullptr && position < users->reads.size();
+  const std::span<const std::byte> bytes = is_there ? users->reads[position].bytes : std::span<const std::byte>{};
+  if (size != nullptr) *size = bytes.size();
+  return bytes.data();
+}
+void* tutti_launch_written(const tutti_kernel_launch* launch, size_t position, size_t* size) {
+  const auto* const users = launch == nullptr ? nullptr : static_cast<const tutti::KernelLaunch*>(launch->buffers);
+  const bool is_there = users != nullptr && position < users->writes.size();
+  return tutti::bytes_of(is_there ? users->writes[position].bytes : std::span<std::byte>{}, size);
 }
 
 tutti_status tutti_run(const tutti_verdict* verdict, const tutti_run_options* options, tutti_run_summary* summary) {

@@ -37,10 +37,34 @@ class TUTTI_API Job {
   [[nodiscard]] std::span<std::byte> source(std::size_t batch, std::size_t stream) const;
   /// Host memory that a stream's transfer ends in; empty as above.
   [[nodiscard]] std::span<std::byte> destination(std::size_t batch, std::size_t stream) const;
+  /// A buffer that the task names, of this job or kept; empty where it lies in a GPU, and where there is none of that
+  /// name.
+  [[nodiscard]] std::span<std::byte> buffer(std::string_view name) const;
 
  private:
   friend struct internal::Handles;
   const internal::JobMemory* memory_ = nullptr;
+};
+
+/// The buffers of a task that are kept, before its first job: valid during the call alone.
+class TUTTI_API KeptBuffers {
+ public:
+  /// Host memory for what a kept buffer is to hold, zeroed. That of a GPU's buffer is copied there behind the call.
+  /// Empty where no buffer of that name is kept.
+  [[nodiscard]] std::span<std::byte> buffer(std::string_view name) const;
+
+ private:
+  friend struct internal::Handles;
+  const internal::JobMemory* memory_ = nullptr;
+};
+
+/// Which of a job's host steps it is. Code may take the one or the other as its parameter.
+struct HostStepName {
+  std::size_t position = 0;    ///< among all steps of the job
+  std::string_view name = {};  ///< that the task set has for it; empty: none
+
+  operator std::size_t() const { return position; }   // NOLINT: a parameter `std::size_t step` is enough
+  operator std::string_view() const { return name; }  // NOLINT: so is a parameter `std::string_view step`
 };
 
 struct JobRecord;
@@ -53,15 +77,14 @@ struct JobRecord;
 /// No bound covers callbacks: a run measures the time until a job's input is there and subtracts it from its response.
 /// Work that a bound shall cover is a host step.
 ///
-/// Members may be empty. A run allocates the buffers of all its jobs: one for each end of a
-/// transfer. Memory of GPUs that a kernel's stream filled and that a later batch of the job copies back, as large, is
-/// that kernel's output.
+/// A run allocates the buffers of all its jobs: those that the task names, or else one for each end of a transfer.
+/// Without names, memory of GPUs that a kernel's stream filled and that a later batch of the job copies back, as large,
+/// is that kernel's output.
 struct TaskProgram {
   /// A job is ready: its input is put into its buffers. It starts behind this.
   std::function<void(const Job&)> on_ready = {};
   /// Does the work of a host step; empty: its declared time passes. An error or an exception fails the job.
-  /// @param step  position among all steps of the job
-  std::function<Expected<void>(const Job&, std::size_t step)> on_host_step = {};
+  std::function<Expected<void>(const Job&, HostStepName step)> on_host_step = {};
   /// A job has ended without an error: its results can be read. They stay until this returns.
   std::function<void(const Job&)> on_finished = {};
   /// A job ended without an error, and late; it follows `on_finished`. Here and below overruns and broken bounds are
@@ -72,7 +95,9 @@ struct TaskProgram {
   std::function<void(const Job&, const JobRecord&)> on_dropped = {};
   /// A job failed or was aborted: its results are invalid.
   std::function<void(const Job&, const JobRecord&)> on_failed = {};
-  /// Parameters of a stream's kernel; asked before the run starts.
+  /// Fills the kept buffers, before the first job.
+  std::function<void(const KeptBuffers&)> on_start = {};
+  /// Parameters of a stream's kernel, or of each of them; asked before the run starts.
   std::function<std::vector<std::byte>(std::size_t batch, std::size_t stream)> parameters = {};
 };
 

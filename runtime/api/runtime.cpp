@@ -116,8 +116,10 @@ class Translation {
     std::vector<internal::StreamBinding> translated;
     for (StreamBinding& user : users) {
       internal::StreamBinding& own = translated.emplace_back();
-      own = {view(user.source), view(user.destination), view(user.kernel_input), view(user.kernel_output),
-             std::move(user.parameters)};
+      own = {view(user.source),        view(user.destination),     view(user.kernel_input),
+             view(user.kernel_output), std::move(user.parameters), {}};
+      for (KernelBinding& kernel : user.kernels)
+        own.calls.push_back({views(kernel.reads), views(kernel.writes), std::move(kernel.parameters)});
     }
     if (foreign_) return internal::invalid_input("a buffer belongs to another runtime; allocate it from this one");
     return translated;
@@ -125,6 +127,11 @@ class Translation {
   std::vector<std::shared_ptr<internal::BufferState>> buffers;  // that were met
 
  private:
+  std::vector<internal::NamedView> views(const std::vector<Buffer>& users) {
+    std::vector<internal::NamedView> all;
+    for (const Buffer& buffer : users) all.push_back({"", view(buffer)});
+    return all;
+  }
   internal::BufferView view(const Buffer& buffer) {
     const auto& state = Handles::state(buffer);
     if (!state) return {};

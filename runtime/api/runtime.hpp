@@ -46,13 +46,20 @@ class TUTTI_API Buffer {
   Bytes size_;
 };
 
+/// Memory and parameters of one of several kernels of a stream.
+struct KernelBinding {
+  std::vector<Buffer> reads = {}, writes = {};  ///< what is in both is changed in place
+  std::vector<std::byte> parameters = {};
+};
+
 /// Buffers and parameters of one stream.
 struct StreamBinding {
-  Buffer source;                           ///< of its transfer; at least its size
-  Buffer destination;                      ///< of its transfer; at least its size
-  Buffer kernel_input = {};                ///< of its kernel; empty: the transfer's destination
-  Buffer kernel_output = {};               ///< of its kernel; may be empty
-  std::vector<std::byte> parameters = {};  ///< for its kernel; may be empty
+  Buffer source;                            ///< of its transfer; at least its size
+  Buffer destination;                       ///< of its transfer; at least its size
+  Buffer kernel_input = {};                 ///< of its kernel; empty: the transfer's destination
+  Buffer kernel_output = {};                ///< of its kernel; may be empty
+  std::vector<std::byte> parameters = {};   ///< for its kernel; may be empty
+  std::vector<KernelBinding> kernels = {};  ///< [`StreamSpec::kernels`] in place of the three above; empty: no memory
 };
 
 /// How a run of a batch ended; times on the clock of the runtime.

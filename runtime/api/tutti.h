@@ -87,13 +87,21 @@ TUTTI_C_API tutti_status tutti_predict_worst_batch_latency(const tutti_batch* ba
 
 /** Arguments of a kernel launch. */
 typedef struct tutti_kernel_launch {
-  const void* input; /**< where the transfer of its stream ended */
+  const void* input; /**< the first that it reads: without names where the transfer of its stream ended */
   size_t input_size;
-  void* output; /**< of the user; may be null */
+  void* output; /**< the first that it writes; may be null */
   size_t output_size;
   const void* parameters; /**< of the user; may be null */
   size_t parameters_size;
+  const void* buffers; /**< for the functions below */
 } tutti_kernel_launch;
+
+/** Memory that a kernel reads, by its position in `reads` of the task set; null behind the last one.
+ *  @param size  result; may be null */
+TUTTI_C_API const void* tutti_launch_read(const tutti_kernel_launch* launch, size_t position, size_t* size);
+/** Memory that a kernel writes, by its position in `writes`; null behind the last one.
+ *  @param size  result; may be null */
+TUTTI_C_API void* tutti_launch_written(const tutti_kernel_launch* launch, size_t position, size_t* size);
 
 /** A kernel on the host. @return 0, or another number where it failed. */
 typedef int (*tutti_host_kernel)(const tutti_kernel_launch* launch, void* user);
@@ -228,6 +236,18 @@ TUTTI_C_API void* tutti_job_source(const tutti_job* job, size_t batch, size_t st
 /** Host memory that a stream's transfer ends in; null as above. */
 TUTTI_C_API void* tutti_job_destination(const tutti_job* job, size_t batch, size_t stream, size_t* size);
 
+/** A buffer that the task names, of this job or kept; null where it lies in a GPU, and where there is none of that
+ *  name.
+ *  @param size  result; may be null */
+TUTTI_C_API void* tutti_job_buffer(const tutti_job* job, const char* name, size_t* size);
+
+/** The kept buffers of a task, before its first job. */
+typedef struct tutti_kept_buffers tutti_kept_buffers;
+/** Host memory for what a kept buffer is to hold, zeroed; that of a GPU's buffer is copied there behind the call. Null
+ *  where no buffer of that name is kept.
+ *  @param size  result; may be null */
+TUTTI_C_API void* tutti_kept_buffer(const tutti_kept_buffers* buffers, const char* name, size_t* size);
+
 /** Record of a job. */
 typedef struct tutti_job_record {
   size_t task;
@@ -256,6 +276,8 @@ typedef struct tutti_task_program {
   void (*on_dropped)(const tutti_job* job, const tutti_job_record* record, void* user);
   /** A job failed or was aborted: its results are invalid. */
   void (*on_failed)(const tutti_job* job, const tutti_job_record* record, void* user);
+  /** Fills the kept buffers, before the first job. */
+  void (*on_start)(const tutti_kept_buffers* buffers, void* user);
 } tutti_task_program;
 
 /** Releases the jobs of a task whose release is external: a frame has come. */

@@ -14,6 +14,12 @@ std::span<std::byte> Job::destination(std::size_t batch, std::size_t stream) con
   return memory_ != nullptr ? memory_->ends(batch, stream).destination : std::span<std::byte>{};
 }
 
+std::span<std::byte> Job::buffer(std::string_view name) const {
+  return memory_ != nullptr ? memory_->buffer(name) : std::span<std::byte>{};
+}
+
+std::span<std::byte> KeptBuffers::buffer(std::string_view name) const { return memory_->buffer(name); }
+
 }  // namespace tutti
 
 namespace tutti::internal {
@@ -28,12 +34,27 @@ Expected<std::vector<StreamBinding>> UserProgram::bind(DeviceBackend& backend, c
   for (const StreamBinding& binding : *bindings)
     ends.push_back({host_bytes(binding.source), host_bytes(binding.destination)});
   sets_[buffer_set].add(std::move(ends));
+  if (buffers_.named().is_used()) sets_[buffer_set].name(buffers_.named().of_host(buffer_set));
   if (users_ == nullptr || !users_->parameters) return bindings;
   const auto ask = [&] {
-    for (std::size_t s = 0; s < bindings->size(); ++s) (*bindings)[s].parameters = users_->parameters(batch, s);
+    for (std::size_t s = 0; s < bindings->size(); ++s) {
+      (*bindings)[s].parameters = users_->parameters(batch, s);
+      for (CallBinding& call : (*bindings)[s].calls) call.parameters = (*bindings)[s].parameters;
+    }
   };
   if (auto ok = guard_->call("parameters", task_->name, ask); !ok) return tl::unexpected(std::move(ok.error()));
   return bindings;
+}
+
+Expected<void> UserProgram::on_start(Executor& executor) {
+  if (users_ == nullptr || !users_->on_start) return buffers_.on_start(executor);
+  return buffers_.named().fill_kept(executor, [&](std::span<const HostBytes> kept) {
+    JobMemory memory;
+    memory.name({kept.begin(), kept.end()});
+    KeptBuffers buffers;
+    Handles::memory(buffers) = &memory;
+    return guard_->call("on_start", task_->name, [&] { users_->on_start(buffers); });
+  });
 }
 
 void UserProgram::on_ready(const Job& job) {
@@ -44,7 +65,8 @@ void UserProgram::on_ready(const Job& job) {
 Expected<void> UserProgram::on_host_step(Job& job, std::size_t step) {
   if (users_ == nullptr || !users_->on_host_step) return TaskProgram::on_host_step(job, step);
   Expected<void> done;
-  auto called = guard_->call("on_host_step", task_->name, [&] { done = users_->on_host_step(job_of(job), step); });
+  const HostStepName name{step, std::get<HostStep>(task_->steps[step]).name};
+  auto called = guard_->call("on_host_step", task_->name, [&] { done = users_->on_host_step(job_of(job), name); });
   return called ? done : called;
 }
 

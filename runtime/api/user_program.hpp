@@ -83,6 +83,7 @@ class UserProgram final : public TaskProgram {
 
   [[nodiscard]] Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const Batch& operation,
                                                           std::size_t batch, std::size_t buffer_set) override;
+  [[nodiscard]] Expected<void> on_start(Executor& executor) override;
   [[nodiscard]] bool fills_input() const override;
   void on_ready(const Job& job) override;
   [[nodiscard]] Expected<void> on_host_step(Job& job, std::size_t step) override;

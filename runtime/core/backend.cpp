@@ -39,9 +39,19 @@ void fill_kernel_inputs(const Batch& batch, std::span<StreamBinding> bindings) {
   for (std::size_t s = 0; s < streams.size(); ++s) {
     const auto& [kernel, transfer] = std::tie(streams[s].kernel, streams[s].transfer);
     StreamBinding& binding = bindings[s];
-    if (kernel && transfer && binding.kernel_input.data == nullptr && reaches(batch.machine(), *kernel, transfer->to))
+    if (kernel && kernel->calls.empty() && transfer && binding.kernel_input.data == nullptr &&
+        reaches(batch.machine(), *kernel, transfer->to))
       binding.kernel_input = binding.destination.first(bytes_at(batch.machine(), *transfer, transfer->to));
   }
+}
+
+std::vector<std::pair<const BufferView*, std::string>> kernel_memory(const StreamBinding& binding) {
+  std::vector<std::pair<const BufferView*, std::string>> memory{{&binding.kernel_input, "kernel input"},
+                                                                {&binding.kernel_output, "kernel output"}};
+  for (const CallBinding& call : binding.calls)
+    for (const std::vector<NamedView>* const views : {&call.reads, &call.writes})
+      for (const NamedView& view : *views) memory.emplace_back(&view.memory, fmt::format("'{}'", view.name));
+  return memory;
 }
 
 Expected<void> check_buffer_place(const Vertex& vertex, Bytes size) {
@@ -74,11 +84,11 @@ Buffer borrowed(BufferView memory, std::shared_ptr<void> owner) {
   return {memory, std::make_shared<Owner>(std::move(owner))};
 }
 
-Error kernel_failed(const CommandStream& stream, std::string_view what) {
-  return {ErrorCode::Kernel,
-          fmt::format("kernel '{}' of stream '{}' failed: {}; its batch's results are invalid", stream.kernel->name,
-                      stream.name, what),
-          {}};
+Error kernel_failed(const CommandStream& stream, std::string_view kernel, std::string_view what) {
+  return {
+      ErrorCode::Kernel,
+      fmt::format("kernel '{}' of stream '{}' failed: {}; its batch's results are invalid", kernel, stream.name, what),
+      {}};
 }
 
 tl::unexpected<Error> does_not_fit(Bytes size, std::string_view place, Bytes used, Bytes total) {
@@ -107,12 +117,13 @@ Expected<void> check_bindings(const Batch& batch, std::span<const StreamBinding>
         if (auto ok = check_buffer(machine, *buffer, end, least, stream.name, role); !ok) return ok;
       }
     }
-    if (stream.kernel) {
-      for (const auto& [buffer, role] :
-           {std::pair(&binding.kernel_input, "kernel input"), std::pair(&binding.kernel_output, "kernel output")}) {
-        if (buffer->data == nullptr && buffer->size.count == 0) continue;
-        if (auto ok = check_buffer(machine, *buffer, stream.kernel->on, Bytes{0}, stream.name, role); !ok) return ok;
-      }
+    if (!stream.kernel) continue;
+    if (!binding.calls.empty() && binding.calls.size() != stream.kernel->calls.size())
+      return invalid_input(fmt::format("stream '{}' has {} kernels with buffers and memory for {}; bind each",
+                                       stream.name, stream.kernel->calls.size(), binding.calls.size()));
+    for (const auto& [buffer, role] : kernel_memory(binding)) {
+      if (buffer->data == nullptr && buffer->size.count == 0) continue;
+      if (auto ok = check_buffer(machine, *buffer, stream.kernel->on, Bytes{0}, stream.name, role); !ok) return ok;
     }
   }
   return {};

@@ -2,7 +2,9 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "model/batch/execution_plan.hpp"
@@ -13,6 +15,18 @@
 
 namespace tutti::internal {
 
+/// A view of memory with the name that the task has for it.
+struct NamedView {
+  std::string name;
+  BufferView memory;
+};
+
+/// Memory and parameters of a kernel that names its buffers.
+struct CallBinding {
+  std::vector<NamedView> reads, writes;
+  std::vector<std::byte> parameters;
+};
+
 /// Buffers and parameters of one stream of a batch.
 struct StreamBinding {
   BufferView source;        ///< of its transfer; at least its size
@@ -20,7 +34,8 @@ struct StreamBinding {
   BufferView kernel_input;  ///< of its kernel; where empty, the transfer's destination, as far as it was filled, if the
                             ///< kernel reaches it
   BufferView kernel_output;  ///< of its kernel; may be empty. Host work (a kernel on a cpu) has both in a memory
-  std::vector<std::byte> parameters;  ///< for its kernel; may be empty
+  std::vector<std::byte> parameters;    ///< for its kernel; may be empty
+  std::vector<CallBinding> calls = {};  ///< [`Kernel::calls`] in place of the three above; empty: no memory
 };
 
 /// Commands of a batch whose end hardware records. Each record delays the commands behind it.
@@ -192,6 +207,9 @@ class DeviceBackend {
 /// @pre the bindings passed `check_bindings`.
 void fill_kernel_inputs(const Batch& batch, std::span<StreamBinding> bindings);
 
+/// All memory that the kernels of a stream use, with its part in messages. For backends.
+[[nodiscard]] std::vector<std::pair<const BufferView*, std::string>> kernel_memory(const StreamBinding& binding);
+
 /// Checks whether a buffer of this size can lie at this vertex. For backends.
 [[nodiscard]] Expected<void> check_buffer_place(const Vertex& vertex, Bytes size);
 
@@ -202,8 +220,8 @@ void fill_kernel_inputs(const Batch& batch, std::span<StreamBinding> bindings);
 /// @param place  "gpu0"
 [[nodiscard]] tl::unexpected<Error> does_not_fit(Bytes size, std::string_view place, Bytes used, Bytes total);
 
-/// The error of a stream whose kernel failed. For backends.
-[[nodiscard]] Error kernel_failed(const CommandStream& stream, std::string_view what);
+/// The error of a stream whose kernel of that name failed. For backends.
+[[nodiscard]] Error kernel_failed(const CommandStream& stream, std::string_view kernel, std::string_view what);
 
 /// Checks that a batch has so many streams.
 [[nodiscard]] Expected<void> check_number_of_bindings(const Batch& batch, std::size_t bindings);

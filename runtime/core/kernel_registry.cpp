@@ -55,13 +55,16 @@ const KernelForms* KernelRegistry::find(std::string_view name) const {
   return found == kernels_.end() ? nullptr : &found->second;
 }
 
-Expected<const KernelForms*> KernelRegistry::find_for(const CommandStream& stream) const {
-  if (const KernelForms* forms = find(stream.kernel->name)) return forms;
-  std::string known;
-  for (const auto& [name, forms] : kernels_) known += (known.empty() ? "" : ", ") + name;
-  return invalid_input(fmt::format("stream '{}' wants the kernel '{}', which is not registered; there are {}",
-                                   stream.name, stream.kernel->name, known),
-                       stream.place);
+Expected<void> KernelRegistry::check(const CommandStream& stream) const {
+  for (const std::string& name : kernels_of(*stream.kernel)) {
+    if (find(name) != nullptr) continue;
+    std::string known;
+    for (const auto& [other, forms] : kernels_) known += (known.empty() ? "" : ", ") + other;
+    return invalid_input(fmt::format("stream '{}' wants the kernel '{}', which is not registered; there are {}",
+                                     stream.name, name, known),
+                         stream.place);
+  }
+  return {};
 }
 
 }  // namespace tutti::internal

@@ -37,9 +37,9 @@ class KernelRegistry {
   [[nodiscard]] Expected<void> add(std::string name, HostKernel host, DeviceKernel device = {});
   /// The kernel of that name, or null.
   [[nodiscard]] const KernelForms* find(std::string_view name) const;
-  /// The kernel that a stream names.
+  /// Whether there are the kernels that a stream names.
   /// @errors InvalidInput, with the stream's place: no such kernel; the message lists the known ones.
-  [[nodiscard]] Expected<const KernelForms*> find_for(const CommandStream& stream) const;
+  [[nodiscard]] Expected<void> check(const CommandStream& stream) const;
 
  private:
   std::map<std::string, KernelForms, std::less<>> kernels_;

@@ -37,6 +37,15 @@ struct PageableServer {
   std::unique_ptr<CopyServer> server;
 };
 
+/// A first run of the kernels of a stream.
+struct FirstRun {
+  int device = 0;
+  std::string kernels;             ///< names
+  std::vector<std::size_t> sizes;  ///< of the memory that they use
+
+  friend auto operator<=>(const FirstRun&, const FirstRun&) = default;
+};
+
 /// State that the batches of a backend share: the machine, bound to this host's GPUs.
 struct BoundDevices {
   BoundDevices(const Topology& the_machine, const KernelRegistry& the_kernels, Clock& the_clock,
@@ -79,8 +88,7 @@ struct BoundDevices {
   std::map<int, Doorbell> bells;        ///< by ordinal; where gates wait for the GPUs' timers
   bool batches_copies = has_batches();  ///< several copies go in one call
   std::map<std::pair<int, int>, bool> peers;  ///< from and to with access: whether this object enabled it
-  /// Kernels that have run on memory of their own: device, name, bytes of input and output.
-  std::set<std::tuple<int, std::string, std::size_t, std::size_t>> first_runs;
+  std::set<FirstRun> first_runs;              ///< of kernels, on memory of their own
   std::vector<CudaBatch*> batches;
   const CudaBatch* submitted_last = nullptr;                   ///< of them, if it still exists
   std::map<std::pair<int, EngineQueue>, cudaStream_t> queues;  ///< by ordinal: of operations that overlap

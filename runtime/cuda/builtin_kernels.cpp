@@ -1,5 +1,7 @@
 #include "runtime/cuda/builtin_kernels.hpp"
 
+#include <fmt/format.h>
+
 #include "runtime/cuda/kernels.hpp"
 
 namespace tutti::internal::cuda {
@@ -21,6 +23,20 @@ const DeviceKernel* device_form(std::string_view name, const KernelForms& forms)
   if (forms.device) return &forms.device;
   if (!forms.builtin) return nullptr;
   return name == kSpinKernel ? &on_gpu_spin : name == kChecksumKernel ? &on_gpu_checksum : nullptr;
+}
+
+Expected<std::vector<DeviceCall>> device_calls_of(const CommandStream& stream, const std::vector<BoundCall>& calls) {
+  std::vector<DeviceCall> made;
+  for (const BoundCall& call : calls) {
+    const DeviceKernel* const form = device_form(call.name, *call.forms);
+    if (form == nullptr)
+      return invalid_input(fmt::format("kernel '{}' of stream '{}' has no form for GPUs; add one to the kernel, or let "
+                                       "it run on a cpu",
+                                       call.name, stream.name),
+                           stream.place);
+    made.push_back({call, *form});
+  }
+  return made;
 }
 
 }  // namespace tutti::internal::cuda

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <map>
+#include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -15,20 +18,33 @@ namespace {
 
 using std::chrono::steady_clock;
 
-/// For the calls of a callable and its first run, at least: libraries load their kernels then.
+/// For the calls of the callables and their first run, at least: libraries load their kernels then.
 constexpr Duration kLeastPatience = std::chrono::seconds{5};
+
+/// Memory of a buffer: its address and its size.
+using UsersMemory = std::pair<const std::byte*, std::size_t>;
+
+UsersMemory memory_of(std::span<const std::byte> bytes) { return {bytes.data(), bytes.size()}; }
+
+/// What the kernels read and write, each once.
+std::set<UsersMemory> memory_of(const std::vector<DeviceCall>& calls) {
+  std::set<UsersMemory> memory;
+  for (const DeviceCall& call : calls) {
+    for (const ReadBuffer& buffer : call.bound.reads) memory.insert(memory_of(buffer.bytes));
+    for (const WrittenBuffer& buffer : call.bound.writes) memory.insert(memory_of(buffer.bytes));
+  }
+  return memory;
+}
 
 /// What the thread works on. It is kept where the thread does not come back.
 struct Work {
   int device;
-  DeviceKernel callable;
-  KernelLaunch launch;
+  std::vector<DeviceCall> calls;
   Capture capture;
   cudaStream_t service;
   Duration patience;
   steady_clock::time_point end = steady_clock::now() + patience;
-  std::vector<std::byte> parameters{launch.parameters.begin(), launch.parameters.end()};  ///< which it has then, too
-  PooledMemory input{}, output{};                                                         ///< of the first run
+  std::map<UsersMemory, PooledMemory> memory{};  ///< of the first run, in place of the user's
   bool has_memory = false;
 };
 
@@ -38,16 +54,17 @@ struct Outcome {
   std::string wrong{};  ///< what the kernel does, in words; empty: nothing
   cudaError_t fault = cudaSuccess;
   bool hangs = false;
+  std::string kernel_name{};  ///< that was called last
 };
 
 std::string failed_with(cudaError_t refused) {
   return fmt::format("failed: {}; its batch's results are invalid", cudaGetErrorString(refused));
 }
 
-/// Calls the callable and returns its failure; empty where there is none.
-std::string call(const DeviceKernel& callable, const KernelLaunch& launch, cudaStream_t stream) {
+/// Calls a callable and returns its failure, with the kernel's name; empty where there is none.
+std::string call(const DeviceKernel& callable, const BoundCall& bound, cudaStream_t stream) {
   try {
-    callable(launch, stream);
+    callable(bound.launch(), stream);
   } catch (const std::exception& exception) {
     return fmt::format("failed: {}; its batch's results are invalid", exception.what());
   } catch (...) {
@@ -58,23 +75,33 @@ std::string call(const DeviceKernel& callable, const KernelLaunch& launch, cudaS
 
 /// Takes memory for the first run, zeroed.
 void take_memory(Work& work) {
-  MemoryPool& pool = MemoryPool::instance();
-  const auto take = [&](std::size_t size, PooledMemory& memory) {
-    if (size == 0) return true;
-    auto taken = pool.take_device(work.device, size, work.service);
-    if (taken) memory = *std::move(taken);
-    return taken.has_value();
+  work.has_memory = true;
+  for (const UsersMemory& users : memory_of(work.calls)) {
+    if (users.second == 0) continue;
+    auto taken = MemoryPool::instance().take_device(work.device, users.second, work.service);
+    if (!taken) work.has_memory = false;
+    if (taken) work.memory[users] = *std::move(taken);
+  }
+}
+
+/// A call on memory of the first run.
+BoundCall on_own_memory(const Work& work, BoundCall call) {
+  const auto own = [&](auto bytes) {
+    const auto found = work.memory.find(memory_of(bytes));
+    return found == work.memory.end() ? decltype(bytes){} : decltype(bytes){found->second.data(), bytes.size()};
   };
-  work.has_memory = take(work.launch.input.size(), work.input) && take(work.launch.output.size(), work.output);
+  for (ReadBuffer& buffer : call.reads) buffer.bytes = own(buffer.bytes);
+  for (WrittenBuffer& buffer : call.writes) buffer.bytes = own(buffer.bytes);
+  return call;
 }
 
 /// In the stream that nothing else waits in. Whatever it must load, plan and allocate is there afterwards.
 void run_first(const Work& work, Outcome& outcome) {
-  KernelLaunch launch = work.launch;
-  launch.input = {work.input.data(), launch.input.size()};
-  launch.output = {work.output.data(), launch.output.size()};
-  outcome.wrong = call(work.callable, launch, work.service);
-  if (!outcome.wrong.empty()) return;
+  for (const DeviceCall& one : work.calls) {
+    outcome.wrong = call(one.form, on_own_memory(work, one.bound), work.service);
+    outcome.kernel_name = one.bound.name;
+    if (!outcome.wrong.empty()) return;
+  }
   if (const cudaError_t refused = cudaGetLastError(); refused != cudaSuccess) {
     outcome.wrong = failed_with(refused);
     return;
@@ -91,14 +118,19 @@ void run_first(const Work& work, Outcome& outcome) {
 }
 
 /// The stream must synchronize with the default stream: only then is a use of the default stream detected.
-Graph record(const Work& work, std::string& wrong) {
+Graph record(const Work& work, Outcome& outcome) {
+  std::string& wrong = outcome.wrong;
   const auto stream = make_stream(work.device, cudaStreamDefault);
   if (!stream) return wrong = stream.error().message, Graph();
   if (const auto ok =
           check(cudaStreamBeginCapture(stream->get(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
       !ok)
     return wrong = ok.error().message, Graph();
-  wrong = call(work.callable, work.launch, stream->get());
+  for (const DeviceCall& one : work.calls) {
+    if (!wrong.empty()) break;
+    outcome.kernel_name = one.bound.name;
+    wrong = call(one.form, one.bound, stream->get());
+  }
   cudaGraph_t recorded = nullptr;
   const cudaError_t status = cudaStreamEndCapture(stream->get(), &recorded);
   Graph graph(recorded);
@@ -128,7 +160,7 @@ Outcome capture(const Work& work) {
   Outcome outcome;
   if (work.has_memory) run_first(work, outcome);
   if (!outcome.wrong.empty() || outcome.fault != cudaSuccess || outcome.hangs) return outcome;
-  const Graph graph = record(work, outcome.wrong);
+  const Graph graph = record(work, outcome);
   if (outcome.wrong.empty()) outcome.wrong = fault_of_graph(work.device, graph.get(), work.capture);
   if (!outcome.wrong.empty()) return outcome;
   if (work.capture == Capture::Never) {
@@ -149,27 +181,27 @@ Outcome capture(const Work& work) {
   return outcome;
 }
 
-Error kernel_error(ErrorCode code, const CommandStream& stream, std::string_view what) {
-  return {code, fmt::format("kernel '{}' of stream '{}' {}", stream.kernel->name, stream.name, what), {}};
+Error kernel_error(ErrorCode code, const CommandStream& stream, std::string_view kernel, std::string_view what) {
+  return {code, fmt::format("kernel '{}' of stream '{}' {}", kernel, stream.name, what), {}};
 }
 
 /// @param what  "ended", "returned"
 Error not_done(const Work& work, const CommandStream& stream, std::string_view what) {
-  return kernel_error(ErrorCode::Kernel, stream,
+  return kernel_error(ErrorCode::Kernel, stream, stream.kernel->name,
                       fmt::format("has not {} within {} when it was prepared; --watchdog sets that limit", what,
                                   to_string(work.patience)));
 }
 
 }  // namespace
 
-Expected<CapturedKernel> capture_kernel(BoundDevices& backend, int device, const CommandStream& stream,
-                                        const DeviceKernel& callable, const KernelLaunch& launch) {
+Expected<CapturedKernel> capture_kernels(BoundDevices& backend, int device, const CommandStream& stream,
+                                         const std::vector<DeviceCall>& calls) {
   const Duration patience =
-      std::clamp(backend.watchdog.limit(launch.declared), kLeastPatience, Duration{std::chrono::hours{1000}});
-  const auto work = std::make_shared<Work>(
-      Work{device, callable, launch, stream.kernel->capture, backend.lanes.at(device).service(), patience});
-  const auto first_run = std::tuple(device, stream.kernel->name, launch.input.size(), launch.output.size());
-  work->launch.parameters = work->parameters;
+      std::clamp(backend.watchdog.limit(stream.kernel->time), kLeastPatience, Duration{std::chrono::hours{1000}});
+  const auto work =
+      std::make_shared<Work>(Work{device, calls, stream.kernel->capture, backend.lanes.at(device).service(), patience});
+  FirstRun first_run{device, stream.kernel->name, {}};
+  for (const auto& [address, size] : memory_of(calls)) first_run.sizes.push_back(size);
   if (work->capture == Capture::Once && !backend.first_runs.contains(first_run)) take_memory(*work);
   std::packaged_task<Outcome()> task([work] { return capture(*work); });
   std::future<Outcome> result = task.get_future();
@@ -189,11 +221,12 @@ Expected<CapturedKernel> capture_kernel(BoundDevices& backend, int device, const
   if (outcome.fault != cudaSuccess) {
     backend.lose(device);
     return tl::unexpected(kernel_error(
-        ErrorCode::Machine, stream,
+        ErrorCode::Machine, stream, stream.kernel->name,
         fmt::format("has broken the GPU in its first run, on memory of its own: {}, {}; nothing more can run on it",
                     cudaGetErrorName(outcome.fault), cudaGetErrorString(outcome.fault))));
   }
-  if (!outcome.wrong.empty()) return tl::unexpected(kernel_error(ErrorCode::Kernel, stream, outcome.wrong));
+  if (!outcome.wrong.empty())
+    return tl::unexpected(kernel_error(ErrorCode::Kernel, stream, outcome.kernel_name, outcome.wrong));
   if (work->has_memory) backend.first_runs.insert(first_run);
   return std::move(outcome.kernel);
 }

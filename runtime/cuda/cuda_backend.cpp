@@ -262,7 +262,7 @@ Expected<std::unique_ptr<BackendBatch>> CudaBackend::prepare(BoundPlan bound) {
       return tl::unexpected(check_is_mine(sends ? stream.transfer->from : stream.transfer->to).error());
     }
     if (!stream.kernel) continue;
-    if (auto known = devices_->kernels.find_for(stream); !known) return tl::unexpected(std::move(known.error()));
+    if (auto known = devices_->kernels.check(stream); !known) return tl::unexpected(std::move(known.error()));
     if (auto ok = check_is_mine(stream.kernel->on); !ok) return tl::unexpected(std::move(ok.error()));
   }
   fill_kernel_inputs(bound.plan.batch, bound.bindings);

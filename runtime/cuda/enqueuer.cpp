@@ -91,21 +91,13 @@ Expected<void> Enqueuer::bind_kernel(std::uint32_t position) {
   const CommandStream& stream = batch_.stream_of(command);
   const StreamBinding& binding = batch_.bound.bindings[command.stream];
   BoundKernel& kernel = kernels_[position];
-  kernel.forms = batch_.backend.kernels.find(stream.kernel->name);
-  kernel.launch = {binding.kernel_input.bytes(), binding.kernel_output.bytes(), binding.parameters,
-                   stream.kernel->time};
+  kernel.calls = calls_of(batch_.backend.kernels, batch_.backend.machine, stream, binding);
   if (command.kind == Command::Kind::HostWork) return {};
-  const DeviceKernel* const form = device_form(stream.kernel->name, *kernel.forms);
-  if (form == nullptr)
-    return invalid_input(
-        fmt::format("kernel '{}' of stream '{}' has no form for GPUs; add one to the kernel, or let it "
-                    "run on a cpu",
-                    stream.kernel->name, stream.name),
-        stream.place);
-  kernel.on_gpu = *form;
-  if (kernel.forms->is_builtin()) return {};  // one launch each
-  auto captured =
-      capture_kernel(batch_.backend, batch_.lanes[command.lane].device, stream, kernel.on_gpu, kernel.launch);
+  auto calls = device_calls_of(stream, kernel.calls);
+  if (!calls) return tl::unexpected(std::move(calls.error()));
+  kernel.on_gpu = *std::move(calls);
+  if (kernel.calls.size() == 1 && kernel.calls.front().forms->is_builtin()) return {};  // one launch each
+  auto captured = capture_kernels(batch_.backend, batch_.lanes[command.lane].device, stream, kernel.on_gpu);
   if (!captured) return tl::unexpected(std::move(captured.error()));
   kernel.captured = *std::move(captured);
   may_block_ = may_block_ || kernel.captured.graph == nullptr;
@@ -375,16 +367,18 @@ void Enqueuer::drain(const Command& command, const Ring& ring, const Chunk& chun
     batch_.note(cudaEventRecord(ring.drained[slot].get(), lane.stream), "cudaEventRecord", command);
 }
 
+/// Calls a kernel of a command. @return whether it did not throw
 template <class Call>
-void Enqueuer::call_kernel(std::uint32_t position, const Call& call) {
-  const Command& command = batch_.list.commands[position];
+bool Enqueuer::call_kernel(const Command& command, const BoundCall& kernel, const Call& call) {
   try {
-    call(kernels_[position]);
+    call();
+    return true;
   } catch (const std::exception& exception) {
-    kernel_failed(command, exception.what());
+    kernel_failed(command, kernel.name, exception.what());
   } catch (...) {
-    kernel_failed(command, "it threw something that is no std::exception");
+    kernel_failed(command, kernel.name, "it threw something that is no std::exception");
   }
+  return false;
 }
 
 void Enqueuer::launch(std::uint32_t position) {
@@ -392,20 +386,23 @@ void Enqueuer::launch(std::uint32_t position) {
   const cudaStream_t stream = batch_.lanes[command.lane].stream;
   if (const cudaGraphExec_t graph = kernels_[position].captured.graph.get(); graph != nullptr)
     return batch_.note(cudaGraphLaunch(graph, stream), "cudaGraphLaunch", command);
-  call_kernel(position, [&](const BoundKernel& kernel) { kernel.on_gpu(kernel.launch, stream); });
+  for (const DeviceCall& call : kernels_[position].on_gpu)
+    if (!call_kernel(command, call.bound, [&] { call.form(call.bound.launch(), stream); })) break;
   if (const cudaError_t status = cudaGetLastError(); status != cudaSuccess)
-    kernel_failed(command, cudaGetErrorString(status));
+    kernel_failed(command, batch_.stream_of(command).kernel->name, cudaGetErrorString(status));
 }
 
 void Enqueuer::run_host_work(void* work) {
   const auto [enqueuer, position] = *static_cast<const HostWork*>(work);
   if (enqueuer->abandoned_) return;
-  enqueuer->call_kernel(position, [](const BoundKernel& kernel) { kernel.forms->host(kernel.launch); });
+  const Command& command = enqueuer->batch_.list.commands[position];
+  for (const BoundCall& call : enqueuer->kernels_[position].calls)
+    if (!enqueuer->call_kernel(command, call, [&] { call.forms->host(call.launch()); })) break;
 }
 
 /// Host work may ask no driver, and has not failed since a GPU is broken.
-void Enqueuer::kernel_failed(const Command& command, std::string_view what) {
-  Error error = tutti::internal::kernel_failed(batch_.stream_of(command), what);
+void Enqueuer::kernel_failed(const Command& command, std::string_view kernel, std::string_view what) {
+  Error error = tutti::internal::kernel_failed(batch_.stream_of(command), kernel, what);
   command.kind == Command::Kind::HostWork ? batch_.note(std::move(error)) : batch_.note_call(std::move(error));
 }
 

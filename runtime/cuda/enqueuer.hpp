@@ -54,11 +54,10 @@ class Enqueuer {
   void abandon() { abandoned_ = true; }
 
  private:
-  /// The kernel of a command.
+  /// The kernels of a command.
   struct BoundKernel {
-    const KernelForms* forms = nullptr;
-    DeviceKernel on_gpu;  ///< its own copy, since a call may not come back; none: host work
-    KernelLaunch launch;
+    std::vector<BoundCall> calls;
+    std::vector<DeviceCall> on_gpu;  ///< none: host work
     CapturedKernel captured;
   };
   /// Argument of the host function that runs host work.
@@ -106,9 +105,9 @@ class Enqueuer {
   void drain(const Command& command, const Ring& ring, const Chunk& chunk);
   void launch(std::uint32_t position);
   static void run_host_work(void* work);
-  void kernel_failed(const Command& command, std::string_view what);
+  void kernel_failed(const Command& command, std::string_view kernel, std::string_view what);
   template <class Call>
-  void call_kernel(std::uint32_t position, const Call& call);
+  bool call_kernel(const Command& command, const BoundCall& kernel, const Call& call);
   /// Whether a staged copy's second leg waits for this chunk by a signal.
   [[nodiscard]] bool by_signal(const Chunk& chunk) const { return chunk.index == 0 && !batch_.timed_by_host(); }
 

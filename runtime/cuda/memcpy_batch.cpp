@@ -38,8 +38,7 @@ enum Role : std::size_t { kCopies, kBeside };
 /// A kernel behind the copies of its own part of the batch, or of another one too.
 struct Work {
   std::uint32_t stream = 0;
-  const DeviceKernel* kernel = nullptr;
-  KernelLaunch launch;
+  std::vector<DeviceCall> kernels;
   std::optional<std::size_t> behind;
 };
 
@@ -186,7 +185,7 @@ Expected<void> MemcpyBatch::prepare() {
 }
 
 Expected<void> MemcpyBatch::add(std::uint32_t stream) {
-  const auto& [name, transfer, kernel, place] = stream_of(stream);
+  const auto& [name, transfer, kernel, place, buffers] = stream_of(stream);
   const StreamBinding& binding = bound_.bindings[stream];
   std::optional<std::size_t> copied;
   if (transfer) {
@@ -200,10 +199,10 @@ Expected<void> MemcpyBatch::add(std::uint32_t stream) {
   if (bound().machine.vertex(kernel->on).kind != VertexKind::Gpu)
     return invalid_input(fmt::format("stream '{}' is host work, which is not compared", name), place);
   const std::size_t part = part_of(kernel->on, transfer ? kCopies : kBeside);
-  Work work{stream,
-            device_form(kernel->name, *bound().kernels.find(kernel->name)),
-            {binding.kernel_input.bytes(), binding.kernel_output.bytes(), binding.parameters, kernel->time},
-            {}};
+  auto calls =
+      device_calls_of(stream_of(stream), calls_of(bound().kernels, bound().machine, stream_of(stream), binding));
+  if (!calls) return tl::unexpected(std::move(calls.error()));
+  Work work{stream, *std::move(calls), {}};
   if (copied && *copied != part) {
     work.behind = copied;
     auto event = make_event(parts_[*copied].queue->device, cudaEventDisableTiming);
@@ -275,15 +274,17 @@ void MemcpyBatch::enqueue_kernels() {
 }
 
 void MemcpyBatch::launch(const Work& work, cudaStream_t stream) {
-  const auto fail = [&](std::string_view what) { note(kernel_failed(stream_of(work.stream), what)); };
-  try {
-    (*work.kernel)(work.launch, stream);
-  } catch (const std::exception& exception) {
-    fail(exception.what());
-  } catch (...) {
-    fail("it threw something that is no std::exception");
+  for (const auto& [bound, form] : work.kernels) {
+    const auto fail = [&](std::string_view what) { note(kernel_failed(stream_of(work.stream), bound.name, what)); };
+    try {
+      form(bound.launch(), stream);
+    } catch (const std::exception& exception) {
+      fail(exception.what());
+    } catch (...) {
+      fail("it threw something that is no std::exception");
+    }
+    if (const cudaError_t status = cudaGetLastError(); status != cudaSuccess) fail(cudaGetErrorString(status));
   }
-  if (const cudaError_t status = cudaGetLastError(); status != cudaSuccess) fail(cudaGetErrorString(status));
 }
 
 void MemcpyBatch::enqueue_signals() {

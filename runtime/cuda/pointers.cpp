@@ -79,7 +79,7 @@ Expected<bool> lies_at(const BoundDevices& bound, VertexId where, std::span<cons
 Expected<void> check_pointers(const BoundDevices& bound, const BoundPlan& plan) {
   const auto streams = plan.plan.batch.streams();
   for (std::size_t s = 0; s < streams.size(); ++s) {
-    const auto& [name, transfer, kernel, place] = streams[s];
+    const auto& [name, transfer, kernel, place, copied] = streams[s];
     const StreamBinding& binding = plan.bindings[s];
     if (transfer) {
       for (const auto& [buffer, role] :
@@ -90,8 +90,7 @@ Expected<void> check_pointers(const BoundDevices& bound, const BoundPlan& plan) 
           return ok;
     }
     if (!kernel || bound.machine.vertex(kernel->on).kind != VertexKind::Gpu) continue;
-    for (const auto& [buffer, role] :
-         {std::pair(&binding.kernel_input, "kernel input"), std::pair(&binding.kernel_output, "kernel output")})
+    for (const auto& [buffer, role] : kernel_memory(binding))
       if (auto ok = check_pointer(bound, streams[s], *buffer, buffer->size, role); !ok) return ok;
   }
   return {};

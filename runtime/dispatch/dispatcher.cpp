@@ -97,7 +97,7 @@ Expected<void> DispatchedRun::prepare(std::span<TaskProgram* const> programs, st
   }
   divide_into_regions(true);
   blocking_ = BlockingLog(tasks_.size());
-  return executor_.backend().starts_cold() ? warm_up() : Expected<void>{};
+  return make_ready();
 }
 
 void DispatchedRun::release_jobs(std::span<const std::uint64_t> jobs, const RunOptions& options) {

@@ -137,6 +137,7 @@ StreamBinding binding_of(const StreamBinding& whole, BufferView on_way, const Co
     binding.kernel_input = whole.kernel_input;
     binding.kernel_output = whole.kernel_output;
     binding.parameters = whole.parameters;
+    binding.calls = whole.calls;
     return binding;
   }
   const std::size_t regions = part.regions.size();
@@ -177,7 +178,7 @@ Expected<void> OverlappedRun::prepare(std::span<TaskProgram* const> programs, st
     progress_.emplace_back(state.releases.size());
     for (Progress& progress : progress_.back()) progress.seen.resize(resources_.size());
   }
-  return executor_.backend().starts_cold() ? warm_up() : Expected<void>{};
+  return make_ready();
 }
 
 Expected<void> OverlappedRun::prepare_set(TaskId task, std::size_t set) {

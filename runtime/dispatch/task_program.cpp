@@ -1,24 +1,6 @@
 #include "runtime/dispatch/task_program.hpp"
 
-#include <algorithm>
-#include <cstring>
-
-#include "model/base/random.hpp"
-
 namespace tutti::internal {
-namespace {
-
-/// Bytes that are the same for the same seed.
-void fill(std::span<std::byte> bytes, std::uint64_t seed) {
-  Random random(seed);
-  for (std::size_t at = 0; at < bytes.size(); at += 8) {
-    const std::uint64_t x = random.next();
-    std::memcpy(bytes.data() + at, &x, std::min<std::size_t>(8, bytes.size() - at));
-  }
-}
-
-}  // namespace
-
 Expected<void> TaskProgram::on_host_step(Job& job, std::size_t step) {
   Clock& clock = job.executor().clock();
   clock.wait_until(clock.now() + std::get<HostStep>(job.task().steps[step]).time);
@@ -46,7 +28,8 @@ Expected<BufferView> PatternProgram::source_of(DeviceBackend& backend, const Tra
     if (output && output.mapped().size >= size) return output.mapped();
   }
   auto buffer = make_buffer(backend, transfer.from, size);
-  if (buffer && machine_.vertex(transfer.from).kind != VertexKind::Gpu) fill(buffer->bytes(), seed_ + buffers_.size());
+  if (buffer && machine_.vertex(transfer.from).kind != VertexKind::Gpu)
+    fill_with_pattern(buffer->bytes(), seed_ + buffers_.size());
   return buffer;
 }
 
@@ -55,7 +38,9 @@ Expected<std::vector<StreamBinding>> PatternProgram::bind(DeviceBackend& backend
   if (batch == 0 && buffer_set == 0) {  // a new run
     buffers_.clear();
     outputs_.clear();
+    named_.clear();
   }
+  if (named_.is_used()) return named_.bind(backend, operation, buffer_set);
   std::vector<StreamBinding> bindings(operation.streams().size());
   const auto flow_of = [&](std::size_t s) {
     return batch < flow_.size() && s < flow_[batch].size() ? flow_[batch][s] : StreamFlow{};

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/core/executor.hpp"
+#include "runtime/dispatch/named_memory.hpp"
 #include "sched/tasks/data_flow.hpp"
 #include "sched/tasks/task.hpp"
 
@@ -59,6 +60,10 @@ class TaskProgram {
   /// @param batch  position among the batches of the task's job.
   [[nodiscard]] virtual Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const Batch& operation,
                                                                   std::size_t batch, std::size_t buffer_set) = 0;
+  /// Does what is to be done once before the first job, when every batch has been prepared and has run where the
+  /// backend starts cold. The default does nothing.
+  /// @errors any; the run then does not begin.
+  [[nodiscard]] virtual Expected<void> on_start(Executor&) { return {}; }
   /// Whether jobs wait for `on_ready`. Without, they can start a thread's wake-up sooner.
   [[nodiscard]] virtual bool fills_input() const { return true; }
   /// Callback: a job has become ready, and its input is put into its buffer set. The job starts behind it.
@@ -84,19 +89,26 @@ class TaskProgram {
   virtual void on_failed(const Job&, const JobRecord&) {}
 };
 
-/// A program for a task without code of the user. It has its own buffers for both ends of every transfer. Data sent
-/// from main memory is a seeded pattern. Kernels write what later batches copy, as `data_flow` says.
+/// A program for a task without code of the user. It has the buffers that the task names; of one that names none, its
+/// own for both ends of every transfer, and kernels write what later batches copy, as `data_flow` says. Data sent from
+/// main memory is a seeded pattern.
 ///
-/// It takes exactly the device memory that admission counts: one buffer for each end of a transfer.
+/// It takes exactly the device memory that admission counts.
 class PatternProgram final : public TaskProgram {
  public:
   PatternProgram(const Topology& machine, const Task& task, std::uint64_t seed)
-      : machine_(machine), flow_(data_flow(task)), seed_(seed) {}
+      : machine_(machine), named_(machine, task.buffers, seed), flow_(data_flow(task)), seed_(seed) {}
 
   [[nodiscard]] Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const Batch& operation,
                                                           std::size_t batch, std::size_t buffer_set) override;
+  [[nodiscard]] Expected<void> on_start(Executor& executor) override {
+    return named_.fill_kept(executor, [](std::span<const HostBytes>) { return Expected<void>{}; });
+  }
   [[nodiscard]] bool fills_input() const override { return false; }
   [[nodiscard]] bool hears_of_end() const override { return false; }
+  /// Memory of the buffers that the task names.
+  [[nodiscard]] NamedMemory& named() { return named_; }
+  [[nodiscard]] const NamedMemory& named() const { return named_; }
 
  private:
   Expected<BufferView> make_buffer(DeviceBackend& backend, VertexId where, Bytes size);
@@ -104,6 +116,7 @@ class PatternProgram final : public TaskProgram {
                                  std::size_t buffer_set);
 
   Topology machine_;
+  NamedMemory named_;
   std::vector<std::vector<StreamFlow>> flow_;  // [batches][streams]
   std::uint64_t seed_;
   std::vector<Buffer> buffers_;

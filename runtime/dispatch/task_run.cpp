@@ -33,6 +33,14 @@ Duration processor_time() {
 
 // ---- preparing
 
+Expected<void> TaskRun::make_ready() {
+  if (executor_.backend().starts_cold())
+    if (auto ok = warm_up(); !ok) return ok;
+  for (TaskState& task : tasks_)
+    if (auto ok = task.program->on_start(executor_); !ok) return ok;
+  return {};
+}
+
 Expected<void> TaskRun::warm_up() {
   for (PreparedBatch& chunk : all_chunks()) {
     auto result = executor_.issue(chunk).and_then([&] { return executor_.synchronize(chunk); });

@@ -65,8 +65,8 @@ class TaskRun : public PreparedRun {
 
   /// Chunks of all batches, of all buffer sets, of all tasks.
   auto all_chunks() { return tasks_ | std::views::transform(&TaskState::chunks) | std::views::join | std::views::join; }
-  /// Runs every batch once, on whatever its buffers hold. A kernel that fails on that says nothing about jobs.
-  Expected<void> warm_up();
+  /// What comes between preparing and the first job: a first run where the backend starts cold, and what programs do.
+  Expected<void> make_ready();
   /// The tasks for a scheduler. @param jobs  [tasks] to release
   [[nodiscard]] std::vector<ScheduledTask> scheduled(std::span<const std::uint64_t> jobs,
                                                      const std::optional<EarlierRun>& earlier = {}) const;
@@ -133,6 +133,8 @@ class TaskRun : public PreparedRun {
   Duration late_inputs_{};  // of jobs whose input came later than their task's jitter allows, since the run was idle
 
  private:
+  /// Runs every batch once, on whatever its buffers hold. A kernel that fails on that says nothing about jobs.
+  Expected<void> warm_up();
   /// A call of the user's code beside jobs, from its posting until its end is seen.
   struct Callback {
     enum class Kind : std::uint8_t { Input, End, EndOfDropped };

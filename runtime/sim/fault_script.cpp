@@ -252,9 +252,11 @@ void FaultScript::note_failures(const BatchRun& run, std::size_t i) {
       fault_.cause = BoundCause::Kernel;
       break;
     }
-    case FaultKind::FailingKernel:
-      fault_.error = kernel_failed(run.plan.batch.streams()[*first_kernel(run.plan.batch)], "a fault was asked for");
+    case FaultKind::FailingKernel: {
+      const CommandStream& failing = run.plan.batch.streams()[*first_kernel(run.plan.batch)];
+      fault_.error = kernel_failed(failing, failing.kernel->name, "a fault was asked for");
       break;
+    }
     case FaultKind::LostGpu:
       fault_.error = lost(run, machine_.vertex(*fault.gpu).name);
       fault_.lost_gpu = fault.gpu;
@@ -317,7 +319,7 @@ Topology FaultScript::slowed(Mask mask) const {
 Batch FaultScript::slowed(const ExecutionPlan& plan, const Topology& machine, Mask mask) const {
   std::vector<CommandStream> streams(plan.batch.streams().begin(), plan.batch.streams().end());
   for (std::size_t s = 0; s < streams.size(); ++s) {
-    auto& [name, transfer, kernel, place] = streams[s];
+    auto& [name, transfer, kernel, place, copied] = streams[s];
     for (std::size_t i = 0; i < faults_.faults.size(); ++i) {
       const RunFault& fault = faults_.faults[i];
       if ((mask >> i & 1) == 0) continue;

@@ -70,7 +70,7 @@ Expected<std::unique_ptr<BackendBatch>> SimBackend::prepare(BoundPlan bound) {
   if (auto ok = check_bindings(bound.plan.batch, bound.bindings); !ok) return tl::unexpected(ok.error());
   for (const CommandStream& stream : bound.plan.batch.streams()) {
     if (!stream.kernel) continue;
-    if (auto known = kernels_->find_for(stream); !known) return tl::unexpected(std::move(known.error()));
+    if (auto known = kernels_->check(stream); !known) return tl::unexpected(std::move(known.error()));
   }
   fill_kernel_inputs(bound.plan.batch, bound.bindings);
   submitted_.reserve(++prepared_);

@@ -23,7 +23,8 @@ void SimBatch::find_kernels_and_staging() {
   const auto streams = bound_.plan.batch.streams();
   for (std::size_t s = 0; s < streams.size(); ++s) {
     const auto& kernel = streams[s].kernel;
-    kernels_.push_back(kernel ? &backend_->kernels_->find(kernel->name)->host : nullptr);
+    kernels_.push_back(kernel ? calls_of(*backend_->kernels_, backend_->machine_, streams[s], bound_.bindings[s])
+                              : std::vector<BoundCall>{});
     const auto& transfer = streams[s].transfer;
     if (!transfer || !bound_.plan.timeline.streams[s].transfer->method.chunked) continue;
     if (!staging_) staging_.emplace(backend_->machine_.staging_chunk());
@@ -127,8 +128,7 @@ void SimBatch::copy(const Event& event) {
 }
 
 void SimBatch::launch(const Event& event) {
-  auto error =
-      call_kernel(*kernels_[event.stream], bound_.plan.batch.streams()[event.stream], bound_.bindings[event.stream]);
+  auto error = call_kernels(bound_.plan.batch.streams()[event.stream], kernels_[event.stream]);
   if (error && !result_.error) result_.error = std::move(error);  // the first one is reported
 }
 

@@ -2,6 +2,7 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/core/bound_call.hpp"
 #include "runtime/sim/sim_backend.hpp"
 #include "runtime/sim/staging.hpp"
 
@@ -55,7 +56,7 @@ class SimBatch final : public BackendBatch {
   BoundPlan bound_;
   Timeline times_;  // that runs take: the plan's, or others (`follow`)
   std::vector<Event> events_;
-  std::vector<const HostKernel*> kernels_;  // [streams]
+  std::vector<std::vector<BoundCall>> kernels_;  // [streams]
   std::optional<StagedCopy> staging_;
   std::size_t next_ = 0;  // past the end: finished, or never submitted
   BatchResult result_;

@@ -17,7 +17,7 @@ SimOperation::SimOperation(SimBackend& backend, BoundPlan bound)
   TUTTI_EXPECTS(batch.streams().size() == 1, "a batch that overlaps is of one stream");
   const CommandStream& stream = batch.streams().front();
   TUTTI_EXPECTS(stream.transfer.has_value() != stream.kernel.has_value(), "of one copy or one kernel");
-  if (stream.kernel) kernel_ = &backend.kernels_->find(stream.kernel->name)->host;
+  if (stream.kernel) kernels_ = calls_of(*backend.kernels_, backend.machine_, stream, bound_.bindings.front());
   if (stream.transfer && stream.transfer->size > Bytes{0}) {
     TUTTI_EXPECTS(!find_route(backend.machine_, *stream.transfer).method.chunked,
                   "a copy through a memory is two that follow each other");
@@ -118,8 +118,7 @@ void SimOperation::run_next_event() {
   // A virtual clock may have passed this instant before the run was polled.
   phase.happened = backend_->clock_->runs_by_itself() ? backend_->clock_->now() : seen;
   if (phase.then == PhaseEnd::CopyDone) do_copy();
-  if (phase.then == PhaseEnd::KernelStart)
-    result_.error = call_kernel(*kernel_, bound_.plan.batch.streams().front(), bound_.bindings.front());
+  if (phase.then == PhaseEnd::KernelStart) result_.error = call_kernels(bound_.plan.batch.streams().front(), kernels_);
   ++next_;
   if (finished()) return end_run(seen);
   begin_phase(at);

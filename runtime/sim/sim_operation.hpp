@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "runtime/core/bound_call.hpp"
 #include "runtime/sim/sim_backend.hpp"
 
 namespace tutti::internal {
@@ -53,7 +54,7 @@ class SimOperation final : public BackendBatch {
   SimBackend* backend_;
   BoundPlan bound_;
   Timeline times_;  // that runs take: the plan's, or others (`follow`)
-  const HostKernel* kernel_ = nullptr;
+  std::vector<BoundCall> kernels_;
   std::optional<std::uint32_t> copy_;  // the flow of a transfer
   std::array<Phase, 8> phases_;
   std::size_t phase_count_ = 0, next_ = 0;

@@ -16,15 +16,17 @@ Duration moved(Duration at, Duration from, Duration to, Duration new_from, Durat
 
 }  // namespace
 
-std::optional<Error> call_kernel(const HostKernel& kernel, const CommandStream& stream, const StreamBinding& binding) {
-  try {
-    kernel({binding.kernel_input.bytes(), binding.kernel_output.bytes(), binding.parameters, stream.kernel->time});
-    return std::nullopt;
-  } catch (const std::exception& exception) {
-    return kernel_failed(stream, exception.what());
-  } catch (...) {
-    return kernel_failed(stream, "it threw something that is no std::exception");
+std::optional<Error> call_kernels(const CommandStream& stream, std::span<const BoundCall> calls) {
+  for (const BoundCall& call : calls) {
+    try {
+      call.forms->host(call.launch());
+    } catch (const std::exception& exception) {
+      return kernel_failed(stream, call.name, exception.what());
+    } catch (...) {
+      return kernel_failed(stream, call.name, "it threw something that is no std::exception");
+    }
   }
+  return std::nullopt;
 }
 
 void move_bytes(const Topology& machine, const Transfer& transfer, const StreamBinding& binding, std::size_t offset,

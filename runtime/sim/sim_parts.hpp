@@ -1,15 +1,14 @@
 #pragma once
 #include <optional>
+#include <span>
 
 #include "model/batch/timeline.hpp"
-#include "runtime/core/backend.hpp"
-#include "runtime/core/kernel_registry.hpp"
+#include "runtime/core/bound_call.hpp"
 
 namespace tutti::internal {
 
-/// Calls a kernel's host function. @return why it failed: what it threw
-[[nodiscard]] std::optional<Error> call_kernel(const HostKernel& kernel, const CommandStream& stream,
-                                               const StreamBinding& binding);
+/// Calls the host functions of a stream's kernels, until one fails. @return why it did: what it threw
+[[nodiscard]] std::optional<Error> call_kernels(const CommandStream& stream, std::span<const BoundCall> calls);
 
 /// Copies a part of a transfer, row by row where its rows lie apart.
 /// @param offset,bytes  the part, as if all rows followed each other

@@ -21,14 +21,19 @@ constexpr std::size_t kMostNamed = 10;
 /// Cap on the bytes of one task: above any memory, and far from overflow when summed over all tasks of a file.
 constexpr Wide kManyBytes = Wide{1} << 100;
 
-/// Buffer bytes of one job by vertex: each transfer has one buffer at its source and one at its destination.
-std::map<VertexId, Wide> device_bytes(const Task& task) {
+/// Bytes of a task's buffers by vertex: without names, each transfer has one at its source and one at its destination.
+/// @param sets  jobs that can be alive
+std::map<VertexId, Wide> device_bytes(const Task& task, Wide sets) {
   std::map<VertexId, Wide> bytes;
+  const auto add = [&](VertexId where, Bytes size, Wide times) {
+    bytes[where] += size.count > kManyBytes / times ? kManyBytes : size.count * times;
+  };
+  for (const NamedBuffer& buffer : task.buffers) add(buffer.in, buffer.size, buffer.is_kept ? 1 : sets);
   for (const Batch* batch : batches_of(task)) {
     for (const CommandStream& stream : batch->streams()) {
-      if (!stream.transfer) continue;
+      if (!stream.transfer || stream.copied) continue;
       for (const VertexId end : {stream.transfer->from, stream.transfer->to})
-        bytes[end] += bytes_at(batch->machine(), *stream.transfer, end).count;
+        add(end, bytes_at(batch->machine(), *stream.transfer, end), sets);
     }
   }
   return bytes;
@@ -111,10 +116,7 @@ Verdict check_device_memory(const TaskSet& set, std::span<const TaskTiming> timi
   verdict.exactness = Exactness::Necessary;
   std::map<VertexId, Wide> needed;
   for (std::size_t i = 0; i < set.tasks.size(); ++i) {
-    const Wide sets = buffer_sets(timings[i]);
-    for (const auto& [vertex, bytes] : device_bytes(set.tasks[i])) {
-      needed[vertex] += bytes > kManyBytes / sets ? kManyBytes : bytes * sets;
-    }
+    for (const auto& [vertex, bytes] : device_bytes(set.tasks[i], buffer_sets(timings[i]))) needed[vertex] += bytes;
   }
   for (const VertexId gpu : set.machine->gpus()) {
     const Vertex& vertex = set.machine->vertex(gpu);

@@ -9,6 +9,7 @@
 #include "model/base/joined.hpp"
 #include "model/batch/choose_methods.hpp"
 #include "model/batch/compile_batch.hpp"
+#include "sched/tasks/buffer_flow.hpp"
 #include "sched/tasks/compile_after.hpp"
 #include "sched/tasks/producer_cores.hpp"
 #include "sched/tasks/task_fields.hpp"
@@ -42,27 +43,85 @@ void check_cut(Compilation& all, const std::optional<Bytes>& cut, const std::str
     all.faults.add(path, "chunks of 0 bytes move nothing; write a size like 32 MB, or leave 'cut' out");
 }
 
-std::optional<JobStep> compile_step(Compilation& all, const StepSpec& step, const std::string& path) {
+/// The buffers that a host step names, of which each is to lie in a memory.
+/// @param words  absent: there is no machine, and no buffer
+std::vector<BufferId> host_buffers(Compilation& all, const std::vector<std::string>& names,
+                                   const std::optional<StreamWords>& words, const std::string& path) {
+  std::vector<BufferId> buffers;
+  if (!words && !names.empty())
+    all.faults.add(path, "buffers need a machine; add 'machine' or give --machine, and 'buffers' to the task");
+  for (std::size_t i = 0; words && i < names.size(); ++i) {
+    const std::string at = path_of(path, i);
+    const auto found = find_buffer(*words, names[i], all.faults, at);
+    if (!found) continue;
+    buffers.push_back(*found);
+    const Vertex& place = words->machine.vertex(words->buffers[found->index()].in);
+    if (place.kind != VertexKind::Memory)
+      all.faults.add(at, fmt::format("the host does not reach into '{}', where buffer '{}' lies; copy it into a memory "
+                                     "first",
+                                     place.name, names[i]));
+  }
+  return buffers;
+}
+
+HostStep compile_host_step(Compilation& all, const HostStepSpec& step, const std::optional<StreamWords>& words,
+                           const std::string& path) {
+  if (step.time < Duration{0}) all.faults.add(path, "a step cannot take less than 0; write a time");
+  if (!step.name.empty()) check_word(step.name, {}, all.faults, path_of(path, "name"));
+  return {step.time, step.name, host_buffers(all, step.reads, words, path_of(path, "reads")),
+          host_buffers(all, step.writes, words, path_of(path, "writes"))};
+}
+
+/// The buffers of a task; one at fault is left out, and so are the faults of those who name it.
+std::vector<NamedBuffer> compile_buffers(Compilation& all, const TaskSpec& spec, const std::string& path) {
+  std::vector<NamedBuffer> buffers;
+  const std::string list = path_of(path, "buffers");
+  if (!spec.buffers.empty() && !all.machine) {
+    if (!all.faults.unread("machine")) all.faults.add(list, "buffers need a machine; add 'machine' or give --machine");
+    return buffers;
+  }
+  if (!spec.buffers.empty() && !spec.job)
+    all.faults.add(list, "'buffers' are for the steps of a 'job'; leave them out beside a 'wcet'");
+  for (const auto& [name, buffer] : spec.buffers) {
+    const std::string at = path_of(list, name);
+    check_word(name, {.required = true}, all.faults, at);
+    const std::size_t before = all.faults.added();
+    NamedBuffer& made = buffers.emplace_back();
+    made = {name, vertex_of(*all.machine, buffer.in, all.faults, path_of(at, "in")),
+            bytes_of(buffer.size, all.spec.parameters, all.faults, path_of(at, "size")), buffer.keep, buffer.place};
+    if (!all.faults.unread(path_of(at, "in")) && !is_end(all.machine->vertex(made.in).kind))
+      all.faults.add(path_of(at, "in"), fmt::format("'{}' is a {}; buffers lie in a memory, a gpu or a device",
+                                                    buffer.in, to_string(all.machine->vertex(made.in).kind)));
+    if (all.faults.added() == before && made.size <= Bytes{0} && !all.faults.unread(path_of(at, "size")))
+      all.faults.add(path_of(at, "size"), "a buffer of 0 bytes holds nothing; write a size like 32 MB");
+  }
+  return buffers;
+}
+
+/// @param words  absent: there is no machine
+std::optional<JobStep> compile_step(Compilation& all, const StepSpec& step, const std::optional<StreamWords>& words,
+                                    const std::string& path) {
   if (step.batch.has_value() == step.host.has_value())
     return all.faults.add(path, "a step is either 'batch' or 'host'; write one of the two"), std::nullopt;
   if (step.host) {
     if (step.merging) all.faults.add(path_of(path, "merging"), "'merging' is for batches; leave it out of a host step");
-    if (*step.host < Duration{0}) all.faults.add(path_of(path, "host"), "a step cannot take less than 0; write a time");
-    return HostStep{*step.host};
+    return compile_host_step(all, *step.host, words, path_of(path, "host"));
   }
   const std::string list = path_of(path, "batch");
-  if (!all.machine) {
+  if (!words) {
     if (!all.faults.unread("machine")) all.faults.add(list, "a batch needs a machine; add 'machine' or give --machine");
     return std::nullopt;
   }
-  return compile_streams(*step.batch, step.merging.value_or(Merging::On), *all.machine, all.spec.parameters, all.faults,
-                         list);
+  return compile_streams(*step.batch, step.merging.value_or(Merging::On), *words, all.faults, list);
 }
 
 void compile_job(Compilation& all, const TaskSpec& spec, Task& task, const std::string& path) {
   const std::string list = path_of(path, "job");
+  std::optional<StreamWords> words;
+  if (all.machine)
+    words.emplace(StreamWords{*all.machine, all.spec.parameters, task.buffers, path_of(path, "buffers")});
   for (std::size_t i = 0; i < spec.job->size(); ++i)
-    if (auto step = compile_step(all, (*spec.job)[i], path_of(list, i))) task.steps.push_back(*std::move(step));
+    if (auto step = compile_step(all, (*spec.job)[i], words, path_of(list, i))) task.steps.push_back(*std::move(step));
   if (spec.job->empty()) all.faults.add(list, fmt::format("the job of '{}' has no steps; give it a batch", spec.name));
 }
 
@@ -151,7 +210,11 @@ Task compile_task(Compilation& all, const TaskSpec& spec, const std::string& pat
         path_of(path, "budget"),
         "with 'arrivals: periodic' no job may be left out while all keep to their Wcet; leave the budget out, "
         "or write 'overrun: abort' and no 'suspend_after'");
+  const std::size_t before = all.faults.added();
+  task.buffers = compile_buffers(all, spec, path);
   if (spec.job) compile_job(all, spec, task, path);
+  if (!task.buffers.empty() && all.faults.added() == before && !all.faults.unread(path))
+    check_buffer_flow(*all.machine, spec, task, all.faults, path);
   return task;
 }
 
@@ -192,6 +255,16 @@ void compile_chains(Compilation& all, TaskSet& set) {
       all.faults.add(path_of(path, "deadline"), "the deadline must be at least 1 ns; write a time like 100 ms");
     set.chains.push_back({spec.name, compile_links(all, spec, positions, path), spec.deadline, spec.place});
   }
+}
+
+/// Where jobs overlap, nobody makes the next job of a task wait for what the last one writes into a kept buffer.
+void check_kept_buffers(Compilation& all, const TaskSet& set) {
+  if (all.spec.overlap != Overlap::On) return;
+  for (const Task& task : set.tasks)
+    if (writes_kept_buffers(task))
+      all.faults.add("overlap", fmt::format("jobs of '{}' write a buffer with 'keep: true', so each needs what the one "
+                                            "before has left; write 'overlap: off'",
+                                            task.name));
 }
 
 /// A machine that waits for a job must know when it comes, and have nothing else to do meanwhile.
@@ -265,9 +338,11 @@ Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>
       all.faults.add(path, fmt::format("there are two tasks '{}'; names are unique", spec.tasks[i].name));
     set.tasks.push_back(compile_task(all, tasks[i], path));
   }
-  const bool can_overlap = !has_order && std::ranges::all_of(set.tasks, says_what_jobs_hold);
+  const bool can_overlap = !has_order && std::ranges::all_of(set.tasks, says_what_jobs_hold) &&
+                           std::ranges::none_of(set.tasks, writes_kept_buffers);
   if (set.overlap == Overlap::Auto && !can_overlap) set.overlap = Overlap::Off;
   compile_chains(all, set);
+  check_kept_buffers(all, set);
   check_critical_window(all);
   check_producer_cores(set, all.faults);
   if (set.policy == Policy::CwEdf) set.overlap = Overlap::Off;

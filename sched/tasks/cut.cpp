@@ -15,6 +15,7 @@ std::vector<CommandStream> streams_of(const Batch& batch, std::size_t chunk, std
     if (!is_last) stream.kernel.reset();
     if (stream.transfer) {
       Transfer& transfer = *stream.transfer;
+      if (!transfer.is_strided()) transfer.rows = {};  // rows that follow each other are cut anywhere
       const Bytes begin = chunk_start(transfer, chunk, chunks), end = chunk_start(transfer, chunk + 1, chunks);
       transfer.size = end - begin;
     }

@@ -39,7 +39,7 @@ class FlowNotes {
 
  private:
   void look_at(const CommandStream& stream, const StreamFlow& flow) {
-    const auto& [name, transfer, kernel, place] = stream;
+    const auto& [name, transfer, kernel, place, copied] = stream;
     if (transfer && has_kernel_at(transfer->from) && !flow.written_by)
       note(stream, fmt::format("no kernel writes what this transfer copies from '{}'; a kernel's output is copied by a "
                                "later batch, with as many bytes as the kernel's own transfer has",
@@ -94,7 +94,8 @@ std::vector<std::vector<StreamFlow>> data_flow(const Task& task) {
 std::vector<Error> notes_on_flow(const TaskSet& set) {
   std::vector<Error> notes;
   if (!set.machine) return notes;
-  for (const Task& task : set.tasks) FlowNotes(*set.machine, task, notes).add();
+  for (const Task& task : set.tasks)
+    if (task.buffers.empty()) FlowNotes(*set.machine, task, notes).add();
   return notes;
 }
 

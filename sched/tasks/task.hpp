@@ -7,6 +7,7 @@
 #include "model/base/ids.hpp"
 #include "model/base/units.hpp"
 #include "model/batch/batch.hpp"
+#include "model/batch/named_buffer.hpp"
 #include "model/machine/topology.hpp"
 #include "model/planners/planner.hpp"
 #include "sched/tasks/arrivals.hpp"
@@ -19,6 +20,9 @@ namespace tutti::internal {
 /// Work of the host between two batches of a job, with its worst-case time.
 struct HostStep {
   Duration time{};
+  std::string name = {};              ///< empty: none
+  std::vector<BufferId> reads = {};   ///< of the task's, in memories
+  std::vector<BufferId> writes = {};  ///< likewise
 
   friend bool operator==(const HostStep&, const HostStep&) = default;
 };
@@ -37,6 +41,7 @@ struct Task {
   Duration deadline{};                    ///< > 0; from the arrival; may exceed the period
   Duration jitter{};                      ///< >= 0
   Duration offset{};                      ///< >= 0; first arrival; counts where arrivals are periodic
+  std::vector<NamedBuffer> buffers{};     ///< that its steps name; none: copies have memory of their own
   std::vector<JobStep> steps;             ///< empty where `declared_wcet` says it all
   std::optional<Duration> declared_wcet;  ///< taken as it is, no margin
   Place place = {};                       ///< where the user's file declares it

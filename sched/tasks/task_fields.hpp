@@ -45,6 +45,27 @@ struct Words<EarlyTriggers> {
 };
 
 template <>
+struct Record<BufferSpec> {
+  static constexpr std::string_view what = "a buffer";
+  static constexpr std::tuple fields{Field{"in", &BufferSpec::in}.required(),
+                                     Field{"size", &BufferSpec::size}.required(), Field{"keep", &BufferSpec::keep}};
+};
+template <>
+struct Record<HostStepSpec> {
+  static constexpr std::string_view what = "a host step";
+  static constexpr std::tuple fields{Field{"time", &HostStepSpec::time}.required(), Field{"name", &HostStepSpec::name},
+                                     Field{"reads", &HostStepSpec::reads}, Field{"writes", &HostStepSpec::writes}};
+};
+/// "2 ms", or a map of its fields.
+template <>
+struct Form<std::optional<HostStepSpec>> {
+  static std::optional<HostStepSpec> read(Reader& reader, const Node& node, const FieldRules& rules);
+  static Node write(const std::optional<HostStepSpec>& step);
+  static std::string schema(const FieldRules& rules);
+  static void check(const std::optional<HostStepSpec>& step, const FieldRules& rules, Faults& faults,
+                    const std::string& path);
+};
+template <>
 struct Record<StepSpec> {
   static constexpr std::string_view what = "a step of a job";
   static constexpr std::tuple fields{Field{"batch", &StepSpec::batch}, Field{"host", &StepSpec::host},
@@ -59,6 +80,7 @@ struct Record<TaskSpec> {
                                      Field{"deadline", &TaskSpec::deadline}.rounded_down(),
                                      Field{"jitter", &TaskSpec::jitter},
                                      Field{"offset", &TaskSpec::offset},
+                                     Field{"buffers", &TaskSpec::buffers},
                                      Field{"job", &TaskSpec::job},
                                      Field{"wcet", &TaskSpec::wcet},
                                      Field{"priority", &TaskSpec::priority}.within(0, 2147483647),

@@ -1,4 +1,6 @@
 #pragma once
+#include <chrono>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,11 +20,34 @@
 ///                                 "40"}}}}}}}}}}};
 namespace tutti {
 
+/// Memory of a task that its streams, kernels and host steps name.
+struct BufferSpec {
+  std::string in = {};  ///< a memory or a GPU
+  SizeSpec size = {};   ///< above 0
+  bool keep = false;    ///< one for all jobs of the task; otherwise each job that can be alive has its own
+  Place place = {};     ///< where a file says it
+
+  friend bool operator==(const BufferSpec&, const BufferSpec&) = default;
+};
+
+/// Work of the host between two batches of a job.
+struct HostStepSpec {
+  Duration time{};                       ///< at most
+  std::string name = {};                 ///< that the program's code knows it by; empty: its position alone
+  std::vector<std::string> reads = {};   ///< buffers of the task, in memories
+  std::vector<std::string> writes = {};  ///< likewise
+
+  HostStepSpec() = default;
+  template <class Rep, class Period>
+  HostStepSpec(std::chrono::duration<Rep, Period> at_most) : time(at_most) {}  // NOLINT: a time is a step
+  friend bool operator==(const HostStepSpec&, const HostStepSpec&) = default;
+};
+
 /// One step of a job: either `batch` or `host`.
 struct StepSpec {
   std::optional<std::vector<StreamSpec>> batch = {};  ///< streams with one completion
   std::optional<Merging> merging = {};                ///< of the batch; absent: on
-  std::optional<Duration> host = {};                  ///< work of the host, at most
+  std::optional<HostStepSpec> host = {};              ///< work of the host
 
   friend bool operator==(const StepSpec&, const StepSpec&) = default;
 };
@@ -30,16 +55,17 @@ struct StepSpec {
 /// A recurring job; either `job` or `wcet` is set.
 struct TaskSpec {
   std::string name;
-  Duration period{};                                ///< > 0; minimal distance of two arrivals; with `after` 0: as there
-  std::optional<Duration> deadline = {};            ///< > 0; from the arrival; absent: the period
-  Duration jitter{};                                ///< >= 0; ready at most this long after the arrival
-  Duration offset{};                                ///< >= 0; first arrival; counts where arrivals are periodic
-  std::optional<std::vector<StepSpec>> job = {};    ///< its steps, in order
-  std::optional<Duration> wcet = {};                ///< worst-case time, taken as it is
-  std::optional<int> priority = {};                 ///< >= 0, under `Policy::Given`: smaller is more urgent
-  Duration best_case{};                             ///< >= 0; a job takes no less
-  std::optional<Bytes> cut = {};                    ///< > 0, with preemption: in place of the set's
-  OverrunPolicy overrun = OverrunPolicy::Continue;  ///< what a run does with a job over its budget
+  Duration period{};                      ///< > 0; minimal distance of two arrivals; with `after` 0: as there
+  std::optional<Duration> deadline = {};  ///< > 0; from the arrival; absent: the period
+  Duration jitter{};                      ///< >= 0; ready at most this long after the arrival
+  Duration offset{};                      ///< >= 0; first arrival; counts where arrivals are periodic
+  std::map<std::string, BufferSpec, std::less<>> buffers = {};  ///< that its job names; none: copies have their own
+  std::optional<std::vector<StepSpec>> job = {};                ///< its steps, in order
+  std::optional<Duration> wcet = {};                            ///< worst-case time, taken as it is
+  std::optional<int> priority = {};                             ///< >= 0, under `Policy::Given`: smaller is more urgent
+  Duration best_case{};                                         ///< >= 0; a job takes no less
+  std::optional<Bytes> cut = {};                                ///< > 0, with preemption: in place of the set's
+  OverrunPolicy overrun = OverrunPolicy::Continue;              ///< what a run does with a job over its budget
   std::optional<Duration> budget = {};              ///< >= 0; time that a job may have the machine; absent: its Wcet
   int suspend_after = 0;                            ///< >= 0; so many jobs over it in a row end the task; 0: never
   ReleaseSource release = ReleaseSource::Periodic;  ///< external: by triggers, with sporadic arrivals and no offset

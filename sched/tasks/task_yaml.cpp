@@ -7,6 +7,7 @@
 
 #include "model/base/suggestion.hpp"
 #include "model/batch/batch_yaml.hpp"
+#include "sched/tasks/buffer_flow.hpp"
 #include "sched/tasks/data_flow.hpp"
 #include "sched/tasks/task_fields.hpp"
 
@@ -56,6 +57,7 @@ Expected<TaskStudy> load_study(const std::string& path, const TaskFileOverrides&
         .map([&](TaskStudy study) {
           study.notes = at_places(notes_on(study.spec), document);
           std::ranges::move(notes_on_flow(study.tasks), std::back_inserter(study.notes));
+          std::ranges::move(notes_on_buffers(study.tasks), std::back_inserter(study.notes));
           return study;
         });
   });

@@ -96,13 +96,14 @@ std::vector<JobStep> random_steps(const Topology& machine, bool plain, Random& r
 /// Whoever adds a field draws it here, or says why it stays as it is.
 Task task_of_every_field(const Topology& machine, bool plain, Random& random) {
   Task task;
-  auto& [name, period, deadline, jitter, offset, steps, declared_wcet, place, priority, best_case, cut, overrun,
-         release, after] = task;
+  auto& [name, period, deadline, jitter, offset, buffers, steps, declared_wcet, place, priority, best_case, cut,
+         overrun, release, after] = task;
   name = fmt::format("t{}", random.next());
   period = Duration{random.between(200'000, 3'000'000)};
   deadline = random.one_in(3) ? period * random.between(2, 6) / 4 : period;
   if (random.one_in(3)) jitter = Duration{random.between(1, 20'000)};
   if (random.one_in(2)) offset = Duration{random.between(0, 100'000)};
+  buffers.clear();  // they say where bytes lie, which takes no time
   steps = random_steps(machine, plain, random);
   declared_wcet.reset();  // it would not overlap, and neither would a task with a predecessor
   after.clear();

@@ -183,7 +183,7 @@ class SlowSimulation {
   [[nodiscard]] double sharing_gpu(std::span<const std::size_t> group, const Lock& gpu) const {
     const auto streams = batch_.streams();
     const auto is_there = [&](std::size_t s) {
-      const auto& [name, transfer, kernel, place] = streams[s];
+      const auto& [name, transfer, kernel, place, copied] = streams[s];
       const bool copies = transfer && is_by_kernel(*transfer) && engines(*transfer).contains(gpu);
       return copies || (kernel && kernel->on.index() == gpu.first);
     };

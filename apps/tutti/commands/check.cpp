@@ -28,7 +28,8 @@ void note_unknown_kernels(const TaskSet& set) {
   for (const Task& task : set.tasks)
     for (const Batch* batch : batches_of(task))
       for (const CommandStream& stream : batch->streams())
-        if (stream.kernel && kernels.find(stream.kernel->name) == nullptr) unknown.insert(stream.kernel->name);
+        for (const std::string& name : stream.kernel ? kernels_of(*stream.kernel) : std::vector<std::string>{})
+          if (kernels.find(name) == nullptr) unknown.insert(name);
   for (const std::string& name : unknown)
     programs::print_note(fmt::format("'tutti run' knows no kernel '{}'; it would refuse this set", name));
 }

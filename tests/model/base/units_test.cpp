@@ -182,6 +182,8 @@ TEST(Units, PercentagesAreExactAndGoUp) {
   EXPECT_EQ(parse_percentage("12.5", Bytes{8}), Bytes{1});
   EXPECT_EQ(parse_percentage("40", Bytes{160'000'000}), Bytes{64'000'000});
   EXPECT_EQ(parse_percentage("0.333333", Bytes{1000}), Bytes{4});
+  EXPECT_EQ(parse_percentage("0.333333", Bytes{1000}, Rounding::Down), Bytes{3});
+  EXPECT_EQ(parse_percentage("40", Bytes{160'000'000}, Rounding::Down), Bytes{64'000'000});
   EXPECT_EQ(parse_percentage("0", Bytes{1000}), Bytes{0});
   EXPECT_EQ(parse_percentage("200", Bytes{1000}), Bytes{2000});
   EXPECT_EQ(parse_percentage("100", Bytes{1LL << 53}), Bytes{1LL << 53});

@@ -182,7 +182,7 @@ static void tasks_run(const char* folder) {
   seen counts = {0, 0, 0};
   tutti_run_summary summary;
   tutti_run_options options = {0};
-  tutti_task_program program = {"command", on_ready, NULL, &counts, NULL, NULL, NULL, NULL};
+  tutti_task_program program = {"command", on_ready, NULL, &counts, NULL, NULL, NULL, NULL, NULL};
   snprintf(path, sizeof path, "%s/two_tasks.yaml", folder);
   tutti_task_set* set = tutti_task_set_load(path);
   check(tutti_task_set_size(set) == 2 && strcmp(tutti_task_set_name(set, 1), "command") == 0, "two tasks are read");
@@ -239,7 +239,7 @@ static void tasks_come_and_go(const char* folder) {
   const char* running[] = {"image"};
   tutti_run_summary summary;
   tutti_run_options options = {0};
-  tutti_task_program program = {"command", leave, NULL, &seen, NULL, NULL, NULL, NULL};
+  tutti_task_program program = {"command", leave, NULL, &seen, NULL, NULL, NULL, NULL, NULL};
   snprintf(path, sizeof path, "%s/two_tasks.yaml", folder);
   tutti_task_set* set = tutti_task_set_load(path);
   tutti_kernels* kernels = tutti_kernels_new();
@@ -276,7 +276,7 @@ static void texts_are_read(void) {
   size_t steps = 0;
   int64_t latency = 0, limit = 0;
   tutti_run_options options = {0};
-  tutti_task_program program = {"inspect", NULL, NULL, &steps, host_step, NULL, NULL, NULL};
+  tutti_task_program program = {"inspect", NULL, NULL, &steps, host_step, NULL, NULL, NULL, NULL};
   tutti_machine* machine = tutti_machine_parse(
       "{version: 1, machine: {name: m, vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}, "
       "links: [{from: mem0, to: gpu0, bandwidth: 12 GB/s, back: 12 GB/s}]}}");
@@ -309,6 +309,66 @@ static void texts_are_read(void) {
   tutti_machine_free(machine);
 }
 
+/* Adds a kept term to what a job brings. */
+static int add_term(const tutti_kernel_launch* launch, void* user) {
+  size_t size = 0, written = 0, behind = 1;
+  const unsigned char* in = tutti_launch_read(launch, 0, &size);
+  const unsigned char* term = tutti_launch_read(launch, 1, NULL);
+  unsigned char* out = tutti_launch_written(launch, 0, &written);
+  (void)user;
+  if (tutti_launch_read(launch, 2, &behind) != NULL || behind != 0 || size != 8 || written != 8) return 1;
+  if (tutti_launch_written(launch, 1, NULL) != NULL || launch->input != in || launch->output != out) return 2;
+  for (size_t i = 0; i < size; ++i) out[i] = (unsigned char)(in[i] + term[i]);
+  return 0;
+}
+
+static void keep_term(const tutti_kept_buffers* kept, void* user) {
+  size_t size = 0;
+  unsigned char* term = tutti_kept_buffer(kept, "term", &size);
+  *(int*)user += tutti_kept_buffer(kept, "sum", NULL) == NULL && size == 8 ? 100 : 0;
+  if (term != NULL) memset(term, 5, size);
+}
+
+static void bring(const tutti_job* job, void* user) {
+  size_t size = 0;
+  unsigned char* in = tutti_job_buffer(job, "in", &size);
+  (void)user;
+  if (in != NULL) memset(in, 1 + (int)tutti_job_index(job), size);
+}
+
+static void expect_sum(const tutti_job* job, void* user) {
+  const unsigned char* out = tutti_job_buffer(job, "out", NULL);
+  const int none = tutti_job_buffer(job, "sum", NULL) == NULL && tutti_job_buffer(job, NULL, NULL) == NULL;
+  *(int*)user += none && out[7] == 6 + tutti_job_index(job) ? 1 : 0;
+}
+
+static void buffers_have_names(void) {
+  int seen = 0;
+  tutti_run_options options = {0};
+  tutti_task_program program = {"add", bring, expect_sum, &seen, NULL, NULL, NULL, NULL, keep_term};
+  tutti_kernels* kernels = tutti_kernels_new();
+  tutti_machine* machine = tutti_machine_parse(
+      "{version: 1, machine: {name: m, vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}, "
+      "links: [{from: mem0, to: gpu0, bandwidth: 12 GB/s, back: 12 GB/s}]}}");
+  tutti_task_set* set = tutti_task_set_parse(
+      machine,
+      "{version: 1, tasks: [{name: add, period: 5 ms, buffers: {in: {in: mem0, size: 8 B}, up: {in: gpu0, size: 8 B}, "
+      "term: {in: gpu0, size: 8 B, keep: true}, sum: {in: gpu0, size: 8 B}, out: {in: mem0, size: 8 B}}, job: [{batch: "
+      "[{copy: in, to: up, kernel: {name: add_term, reads: [up, term], writes: [sum], time: 1 us}}]}, {batch: [{copy: "
+      "sum, to: out}]}]}]}");
+  check(set != NULL && tutti_kernels_add(kernels, "add_term", add_term, NULL, NULL) == TUTTI_OK, "a set with buffers");
+  tutti_verdict* verdict = tutti_check(set, NULL);
+  options.jobs = 3;
+  options.kernels = kernels;
+  options.programs = &program;
+  options.program_count = 1;
+  check(tutti_run(verdict, &options, NULL) == TUTTI_OK && seen == 103, "buffers are reached by their names");
+  tutti_verdict_free(verdict);
+  tutti_task_set_free(set);
+  tutti_machine_free(machine);
+  tutti_kernels_free(kernels);
+}
+
 /* Every second job of one task fires the trigger of another. */
 typedef struct firing {
   tutti_trigger* trigger;
@@ -338,8 +398,8 @@ static void triggers_release_jobs(const char* folder) {
   check(set != NULL, "a set with an external release");
   tutti_verdict* verdict = tutti_check(set, NULL);
   firing fires = {tutti_trigger_new(), 0};
-  tutti_task_program programs[2] = {{"clock", NULL, fire, &fires, NULL, NULL, NULL, NULL},
-                                    {"frame", count_frame, NULL, &fires, NULL, NULL, NULL, NULL}};
+  tutti_task_program programs[2] = {{"clock", NULL, fire, &fires, NULL, NULL, NULL, NULL, NULL},
+                                    {"frame", count_frame, NULL, &fires, NULL, NULL, NULL, NULL, NULL}};
   tutti_task_trigger trigger = {"frame", fires.trigger};
   tutti_run_options options = {0};
   options.arrivals_before_ns = 100000000;
@@ -393,6 +453,9 @@ static void nulls_are_refused(void) {
         "no requests");
   check(tutti_job_source(NULL, 0, 0, NULL) == NULL && tutti_job_index(NULL) == 0 && tutti_job_task(NULL) == 0,
         "no job");
+  check(tutti_job_buffer(NULL, "a", NULL) == NULL && tutti_kept_buffer(NULL, "a", NULL) == NULL &&
+            tutti_launch_read(NULL, 0, NULL) == NULL && tutti_launch_written(NULL, 0, NULL) == NULL,
+        "no buffers");
   tutti_machine_free(NULL);
   tutti_batch_free(NULL);
   tutti_kernels_free(NULL);
@@ -421,6 +484,7 @@ int main(int argc, char** argv) {
   tasks_run(argv[3]);
   tasks_come_and_go(argv[3]);
   texts_are_read();
+  buffers_have_names();
   triggers_release_jobs(argv[1]);
   nulls_are_refused();
   printf("1..%d\n", count);

@@ -2,10 +2,14 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -114,6 +118,97 @@ TEST(ApiTaskSet, IsMadeOfFields) {
   EXPECT_EQ(tutti::check(TaskSet::make(machine, spec).value()).value().answer, Answer::NotSchedulable);
   spec.tasks[0].period = {};
   EXPECT_FALSE(TaskSet::make(machine, spec));
+}
+
+/// A camera's image goes up and is compared with a reference that is kept; the host decides by the number of bytes that
+/// differ. A state counts the jobs.
+constexpr const char* kNamed = R"(version: 1
+tasks:
+  - name: inspect
+    period: 10 ms
+    buffers:
+      frame: {in: mem0, size: 1 kB}
+      picture: {in: gpu0, size: 1 kB}
+      reference: {in: gpu0, size: 1 kB, keep: true}
+      state: {in: gpu0, size: 8 B, keep: true}
+      count: {in: gpu0, size: 16 B}
+      report: {in: mem0, size: 16 B}
+    job:
+      - batch:
+          - {copy: frame, to: picture, kernels: [
+              {name: compare, reads: [picture, reference], writes: [count], time: 10 us},
+              {name: number, reads: [state], writes: [state, count], time: 1 us}]}
+      - batch: [{copy: count, to: report}]
+      - host: {time: 10 us, name: decide, reads: [report]}
+)";
+
+std::uint64_t word_in(std::span<const std::byte> bytes, std::size_t position) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, bytes.data() + 8 * position, sizeof word);
+  return word;
+}
+
+tutti::Kernels comparing() {
+  tutti::Kernels kernels;
+  const auto compare = [](const tutti::KernelLaunch& launch) {
+    const auto& picture = launch.reads[0];
+    const auto& reference = launch.reads[1];
+    EXPECT_EQ(picture.name + " of " + picture.place, "picture of gpu0");
+    EXPECT_EQ(reference.name, "reference");
+    EXPECT_EQ(launch.input.data(), picture.bytes.data());
+    EXPECT_EQ(launch.output.data(), launch.writes[0].bytes.data());
+    std::uint64_t differ = 0;
+    for (std::size_t i = 0; i < picture.bytes.size(); ++i) differ += picture.bytes[i] != reference.bytes[i] ? 1 : 0;
+    std::memcpy(launch.writes[0].bytes.data(), &differ, sizeof differ);
+  };
+  const auto number = [](const tutti::KernelLaunch& launch) {
+    EXPECT_EQ(launch.reads[0].bytes.data(), launch.writes[0].bytes.data()) << "in place";
+    const std::uint64_t next = word_in(launch.reads[0].bytes, 0) + 1;
+    std::memcpy(launch.writes[0].bytes.data(), &next, sizeof next);
+    std::memcpy(launch.writes[1].bytes.data() + 8, &next, sizeof next);
+  };
+  EXPECT_TRUE(kernels.add("compare", compare) && kernels.add("number", number));
+  return kernels;
+}
+
+// Job i has i bytes that differ from the reference, and is the (100 + i + 1)-th, as the state was 100 at the start.
+TEST(ApiRun, WorksOnBuffersByTheirNames) {
+  const auto machine = tutti::Machine::load(TUTTI_EXAMPLES "/one_gpu.yaml").value();
+  const auto verdict = tutti::check(TaskSet::parse(machine, kNamed).value()).value();
+  tutti::TaskProgram program;
+  program.on_start = [](const tutti::KeptBuffers& kept) {
+    std::ranges::fill(kept.buffer("reference"), std::byte{9});
+    EXPECT_EQ(kept.buffer("state").size(), 8U);
+    kept.buffer("state")[0] = std::byte{100};
+    EXPECT_TRUE(kept.buffer("frame").empty() && kept.buffer("nothing").empty());
+  };
+  program.on_ready = [](const tutti::Job& job) {
+    std::ranges::fill(job.buffer("frame"), std::byte{9});
+    std::ranges::fill(job.buffer("frame").first(job.index), std::byte{8});
+    EXPECT_EQ(job.source(0, 0).data(), job.buffer("frame").data());
+    EXPECT_TRUE(job.buffer("picture").empty() && job.buffer("nothing").empty());
+  };
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> decided;
+  program.on_host_step = [&](const tutti::Job& job, std::string_view step) -> tutti::Expected<void> {
+    EXPECT_EQ(step, "decide");
+    decided.emplace_back(word_in(job.buffer("report"), 0), word_in(job.buffer("report"), 1));
+    return {};
+  };
+  tutti::RunOptions options;
+  options.jobs = 4;
+  const auto record = tutti::run(*verdict.admitted, comparing(), {{"inspect", program}}, options).value();
+  EXPECT_FALSE(record.fatal);
+  using Pairs = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+  EXPECT_EQ(decided, (Pairs{{0, 101}, {1, 102}, {2, 103}, {3, 104}}));
+}
+
+TEST(ApiRun, EndsWhereKeptBuffersCannotBeFilled) {
+  const auto machine = tutti::Machine::load(TUTTI_EXAMPLES "/one_gpu.yaml").value();
+  const auto verdict = tutti::check(TaskSet::parse(machine, kNamed).value()).value();
+  tutti::TaskProgram program;
+  program.on_start = [](const tutti::KeptBuffers&) { throw std::runtime_error("no reference"); };
+  const auto record = tutti::run(*verdict.admitted, comparing(), {{"inspect", program}}, {.jobs = 1});
+  EXPECT_NE(refusal(record).find("on_start of task 'inspect' threw: no reference"), std::string::npos);
 }
 
 TEST(ApiTaskSet, IsMadeOfDeclaredTimesAlone) {

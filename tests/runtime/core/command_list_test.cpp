@@ -446,7 +446,7 @@ class Checker {
     const CommandStream& stream = batch_.streams()[command.stream];
     if (command.kind == Command::Kind::HostWork) return {};
     if (command.is_kernel()) return {machine_.vertex(stream.kernel->on).name};
-    const auto [name, transfer, kernel, place] = stream;
+    const auto [name, transfer, kernel, place, copied] = stream;
     if (command.kind == Command::Kind::SmCopy || command.kind == Command::Kind::Inline)
       return {machine_.vertex(goes_up(machine_, *transfer).value() ? transfer->to : transfer->from).name};
     const auto engines = find_route(machine_, *transfer).engines;

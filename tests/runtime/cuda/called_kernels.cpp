@@ -92,6 +92,12 @@ DeviceKernel device_counts(int kernels) {
   };
 }
 
+DeviceKernel device_mix() {
+  return [](const KernelLaunch& launch, DeviceStream stream) {
+    for (std::size_t k = 0; k < launch.writes.size(); ++k) mix_into(launch, k, stream);
+  };
+}
+
 DeviceKernel device_allocates() {
   return [](const KernelLaunch&, DeviceStream) {
     void* memory = nullptr;

@@ -18,6 +18,10 @@ DeviceKernel device_fault();
 /// Never returns.
 DeviceKernel device_hang();
 
+/// Launches a kernel that fills one of the buffers that are written, as `mix` of flow_runs.hpp.
+void mix_into(const KernelLaunch& launch, std::size_t written, DeviceStream stream);
+/// `mix`, in a kernel for each buffer.
+DeviceKernel device_mix();
 /// Launches a kernel that adds 1 to the first word.
 void add_one(std::span<std::byte> output, DeviceStream stream);
 /// Adds 1 to the first word of the output, in so many kernels.

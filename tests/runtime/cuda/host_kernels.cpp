@@ -12,6 +12,28 @@ using Ended = std::optional<Instant>;
 
 }  // namespace
 
+void mix_into(const KernelLaunch& launch, std::size_t written, DeviceStream stream) {
+  const std::vector<ReadBuffer> reads(launch.reads.begin(), launch.reads.end());
+  const std::span<std::byte> out = launch.writes[written].bytes;
+  std::vector<const void*> memory{out.data()};
+  for (const ReadBuffer& read : reads) memory.push_back(read.bytes.data());
+  host_cuda::launch(
+      stream,
+      [=](Instant, Instant now) -> Ended {
+        for (std::size_t j = 0; j < out.size(); ++j) {
+          auto sum = static_cast<unsigned>(written) + 1;
+          for (std::size_t r = 0; r < reads.size(); ++r) {
+            const auto in = reads[r].bytes;
+            const std::size_t at = in.data() == out.data() ? j : (7 * j + r) % in.size();
+            sum += (2 * static_cast<unsigned>(r) + 3) * static_cast<unsigned>(in[at]);
+          }
+          out[j] = static_cast<std::byte>(sum & 0xffU);
+        }
+        return now;
+      },
+      memory);
+}
+
 void add_one(std::span<std::byte> output, DeviceStream stream) {
   host_cuda::launch(stream,
                     [word = reinterpret_cast<int*>(output.data())](Instant, Instant now) -> Ended {

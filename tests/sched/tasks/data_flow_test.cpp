@@ -104,7 +104,7 @@ TEST(DataFlow, IsThatOfACount) {
         if (outputs > 0) --outputs;
       }
       for (std::size_t s = 0; s < all[b]->streams().size(); ++s) {
-        const auto& [name, transfer, kernel, place] = all[b]->streams()[s];
+        const auto& [name, transfer, kernel, place, buffers] = all[b]->streams()[s];
         if (!kernel) continue;
         std::int64_t wanted = 0;
         for (std::size_t later = b + 1; later < all.size(); ++later)

@@ -277,7 +277,8 @@ TEST(TaskYaml, RefusesTasksThatAreNone) {
        "t.yaml:6:5: there are two tasks 'a'; names are unique"},
       {"  - {name: a, perod: 1 ms, wcet: 0}\n", "t.yaml:5:15: unknown key 'perod' in a task; did you mean 'period'?"},
       {"  - a\n",
-       "t.yaml:5:5: a task is a map with the keys name, after, period, deadline, jitter, offset, job, wcet, priority, "
+       "t.yaml:5:5: a task is a map with the keys name, after, period, deadline, jitter, offset, buffers, job, wcet, "
+       "priority, "
        "best_case, cut, overrun, budget, suspend_after, release, trigger, early_trigger, missing_after"},
   };
   for (const Refusal& refusal : refusals) EXPECT_EQ(folder.error(file(refusal.tasks)), refusal.error) << refusal.tasks;

@@ -129,7 +129,7 @@ class BlockThreads {
 };
 
 cudaError_t launch_blocks(cudaStream_t stream, std::uint32_t blocks, const BlockProgram& program,
-                          std::initializer_list<const void*> touches) {
+                          const std::vector<const void*>& touches) {
   launch(
       stream,
       [=, running = std::shared_ptr<BlockThreads>()](Instant, Instant now) mutable -> std::optional<Instant> {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/core/kernel_registry.hpp"
 
@@ -85,8 +86,8 @@ void count_calls(const std::string& function);
 
 /// Launches a kernel that computes something.
 /// @param touches  addresses that it uses; one that its GPU does not reach breaks the GPU
-void launch(DeviceStream stream, Operation kernel, std::initializer_list<const void*> touches = {});
+void launch(DeviceStream stream, Operation kernel, const std::vector<const void*>& touches = {});
 /// Launches a kernel that only waits.
-void launch_gate(DeviceStream stream, Operation kernel, std::initializer_list<const void*> touches = {});
+void launch_gate(DeviceStream stream, Operation kernel, const std::vector<const void*>& touches = {});
 
 }  // namespace tutti::internal::host_cuda

@@ -181,7 +181,7 @@ cudaError_t blocking_launch(CUstream_st& stream, cudaError_t launched) {
 }
 
 /// Launches a kernel into a stream of the current GPU.
-void launch_into(cudaStream_t handle, Operation kernel, std::initializer_list<const void*> touches, bool computes) {
+void launch_into(cudaStream_t handle, Operation kernel, const std::vector<const void*>& touches, bool computes) {
   static_cast<void>(call("cudaLaunchKernel", Scope::Device, [&] {
     CUstream_st* stream = nullptr;
     if (const cudaError_t status = find_stream(handle, stream); status != cudaSuccess) return status;
@@ -209,11 +209,11 @@ cudaError_t record_event(cudaEvent_t event, cudaStream_t stream) { return record
 
 cudaError_t query_event(cudaEvent_t event) { return query(*event); }
 
-void launch(DeviceStream stream, Operation kernel, std::initializer_list<const void*> touches) {
+void launch(DeviceStream stream, Operation kernel, const std::vector<const void*>& touches) {
   launch_into(stream, std::move(kernel), touches, true);
 }
 
-void launch_gate(DeviceStream stream, Operation kernel, std::initializer_list<const void*> touches) {
+void launch_gate(DeviceStream stream, Operation kernel, const std::vector<const void*>& touches) {
   launch_into(stream, std::move(kernel), touches, false);
 }
 

@@ -1,0 +1,155 @@
+#include "runtime/dispatch/named_memory.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "model/base/random.hpp"
+#include "model/batch/choose_methods.hpp"
+#include "model/planners/planner.hpp"
+
+namespace tutti::internal {
+namespace {
+
+/// A batch that copies into a buffer of a GPU, from the first memory of the host that it can be reached from.
+Expected<Batch> upload_to(const Topology& machine, const BufferView& to) {
+  Expected<Batch> batch = machine_error("no memory of the host leads to it");
+  for (std::size_t v = 0; v < machine.vertices().size(); ++v) {
+    const Vertex& vertex = machine.vertices()[v];
+    if (vertex.kind != VertexKind::Memory || vertex.pageable) continue;
+    Transfer up;
+    up.from = VertexId{v};
+    up.to = to.where;
+    up.size = to.size;
+    batch = Batch::make(machine, {{"upload", up, {}}});
+    if (batch) return choose_methods(*std::move(batch), Basis::Nominal);
+  }
+  return batch;
+}
+
+/// What goes into a buffer of a GPU before the first job, in memory of the host until then.
+struct Upload {
+  Batch batch;
+  Buffer from;
+  BufferView to;
+};
+
+Expected<Upload> make_upload(Executor& executor, const NamedBuffer& buffer, const BufferView& to) {
+  auto batch = upload_to(executor.machine(), to);
+  if (!batch)
+    return machine_error(
+        fmt::format("buffer '{}' cannot be filled before the first job: {}", buffer.name, batch.error().message));
+  const VertexId memory = batch->streams().front().transfer->from;
+  return executor.backend().allocate(memory, to.size).map([&](Buffer&& from) {
+    return Upload{*std::move(batch), std::move(from), to};
+  });
+}
+
+Expected<void> run(Executor& executor, const Upload& upload) {
+  BoundPlan bound{plan(planners().front(), upload.batch), "the upload of a kept buffer", {{}}};
+  bound.bindings.front().source = upload.from.view();
+  bound.bindings.front().destination = upload.to;
+  auto batch = executor.backend().prepare(std::move(bound));
+  if (!batch) return tl::unexpected(std::move(batch.error()));
+  (*batch)->submit(executor.clock().now());
+  (*batch)->wait();
+  if (auto error = (*batch)->result().error) return tl::unexpected(*std::move(error));
+  return {};
+}
+
+}  // namespace
+
+void fill_with_pattern(std::span<std::byte> bytes, std::uint64_t seed) {
+  Random random(seed);
+  for (std::size_t at = 0; at < bytes.size(); at += 8) {
+    const std::uint64_t x = random.next();
+    std::memcpy(bytes.data() + at, &x, std::min<std::size_t>(8, bytes.size() - at));
+  }
+}
+
+void NamedMemory::clear() {
+  sets_.clear();
+  memory_.clear();
+}
+
+Expected<void> NamedMemory::add_set(DeviceBackend& backend) {
+  std::vector<BufferView> views;
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    if (buffers_[i].is_kept && !sets_.empty()) {
+      views.push_back(sets_.front()[i]);
+      continue;
+    }
+    auto memory = backend.allocate(buffers_[i].in, buffers_[i].size);
+    if (!memory) return tl::unexpected(std::move(memory.error()));
+    views.push_back(memory->view());
+    memory_.push_back(*std::move(memory));
+    if (!buffers_[i].is_kept && machine_.vertex(buffers_[i].in).kind == VertexKind::Memory)
+      fill_with_pattern(views.back().bytes(), seed_ + memory_.size());
+  }
+  sets_.push_back(std::move(views));
+  return {};
+}
+
+NamedView NamedMemory::view_of(BufferId buffer, std::size_t set) const {
+  return {buffers_[buffer.index()].name, sets_[set][buffer.index()]};
+}
+
+Expected<std::vector<StreamBinding>> NamedMemory::bind(DeviceBackend& backend, const Batch& operation,
+                                                       std::size_t set) {
+  while (sets_.size() <= set)
+    if (auto ok = add_set(backend); !ok) return tl::unexpected(std::move(ok.error()));
+  const auto views_of = [&](const std::vector<BufferId>& buffers) {
+    std::vector<NamedView> views;
+    for (const BufferId buffer : buffers) views.push_back(view_of(buffer, set));
+    return views;
+  };
+  std::vector<StreamBinding> bindings;
+  for (const CommandStream& stream : operation.streams()) {
+    StreamBinding& binding = bindings.emplace_back();
+    if (stream.copied) {
+      const auto& [from, to, at, to_at] = *stream.copied;
+      const Transfer& transfer = *stream.transfer;
+      binding.source = view_of(from, set).memory.part(at, bytes_at(machine_, transfer, transfer.from));
+      binding.destination = view_of(to, set).memory.part(to_at, bytes_at(machine_, transfer, transfer.to));
+    }
+    if (!stream.kernel) continue;
+    for (const KernelCall& call : stream.kernel->calls)
+      binding.calls.push_back({views_of(call.reads), views_of(call.writes), {}});
+  }
+  return bindings;
+}
+
+std::vector<HostBytes> NamedMemory::of_host(std::size_t set) const {
+  std::vector<HostBytes> all;
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    const bool is_of_host = machine_.vertex(buffers_[i].in).kind == VertexKind::Memory;
+    all.push_back({buffers_[i].name, is_of_host ? sets_[set][i].bytes() : std::span<std::byte>{}});
+  }
+  return all;
+}
+
+Expected<void> NamedMemory::fill_kept(Executor& executor,
+                                      const std::function<Expected<void>(std::span<const HostBytes>)>& write) {
+  std::vector<Upload> uploads;
+  std::vector<HostBytes> kept;
+  for (std::size_t i = 0; i < buffers_.size() && !sets_.empty(); ++i) {
+    const BufferView& view = sets_.front()[i];
+    if (!buffers_[i].is_kept) continue;
+    if (machine_.vertex(buffers_[i].in).kind == VertexKind::Memory) {
+      kept.push_back({buffers_[i].name, view.bytes()});
+      std::ranges::fill(kept.back().bytes, std::byte{0});
+      continue;
+    }
+    auto upload = make_upload(executor, buffers_[i], view);
+    if (!upload) return tl::unexpected(std::move(upload.error()));
+    uploads.push_back(*std::move(upload));
+    kept.push_back({buffers_[i].name, uploads.back().from.view().bytes()});
+  }
+  if (auto ok = write(kept); !ok) return ok;
+  for (const Upload& upload : uploads)
+    if (auto ok = run(executor, upload); !ok) return ok;
+  return {};
+}
+
+}  // namespace tutti::internal
