@@ -40,18 +40,23 @@ std::size_t next_dirty(std::span<const std::uint8_t> row, std::size_t at) {
   return at;
 }
 
+/// @pre pixels come from left to right in a row, and rows from the top down
+void append(const DirtyPixel& pixel, int gap, std::vector<Run>& runs) {
+  const auto& [x, y, level] = pixel;
+  if (runs.empty() || runs.back().y != y || x - runs.back().last > gap + 1)
+    runs.push_back({.y = y, .first = x, .last = x, .area = 0, .peak = 0, .parent = runs.size()});
+  Run& run = runs.back();
+  run.last = x;
+  ++run.area;
+  run.peak = std::max(run.peak, level);
+}
+
 void append_runs(const GrayImage& report, int y, int gap, std::vector<Run>& runs) {
-  const std::size_t before = runs.size();
   const auto row = report.row(y);
   const auto step = static_cast<std::size_t>(report.bytes_per_pixel());
   for (std::size_t at = next_dirty(row, 0); at < row.size(); at = next_dirty(row, (at / step + 1) * step)) {
     const int x = static_cast<int>(at / step);
-    if (runs.size() == before || x - runs.back().last > gap + 1)
-      runs.push_back({.y = y, .first = x, .last = x, .area = 0, .peak = 0, .parent = runs.size()});
-    Run& run = runs.back();
-    run.last = x;
-    ++run.area;
-    run.peak = std::max(run.peak, static_cast<std::uint16_t>(report.at(x, y)));
+    append({x, y, static_cast<std::uint16_t>(report.at(x, y))}, gap, runs);
   }
 }
 
@@ -114,12 +119,7 @@ Box around(const Box& box, const Run& run) {
   return {left, box.y, right - left, run.y + 1 - box.y};  // runs come from the top down
 }
 
-}  // namespace
-
-std::vector<FoundDefect> find_defects(const GrayImage& report, int gap) {
-  WAFER_EXPECTS(gap >= 0, "a gap is no negative number");
-  std::vector<Run> runs = find_runs(report, gap);
-  if (runs.empty()) return {};
+std::vector<FoundDefect> patches_of(std::vector<Run> runs, int gap) {
   join_neighbours(runs, gap);
 
   std::vector<FoundDefect> found;
@@ -137,6 +137,21 @@ std::vector<FoundDefect> find_defects(const GrayImage& report, int gap) {
     defect.peak = std::max(defect.peak, run.peak);
   }
   return found;
+}
+
+}  // namespace
+
+std::vector<FoundDefect> find_defects(const GrayImage& report, int gap) {
+  WAFER_EXPECTS(gap >= 0, "a gap is no negative number");
+  return patches_of(find_runs(report, gap), gap);
+}
+
+std::vector<FoundDefect> find_defects(std::vector<DirtyPixel> pixels, int gap) {
+  WAFER_EXPECTS(gap >= 0, "a gap is no negative number");
+  std::ranges::sort(pixels, {}, [](const DirtyPixel& pixel) { return std::pair(pixel.y, pixel.x); });
+  std::vector<Run> runs;
+  for (const DirtyPixel& pixel : pixels) append(pixel, gap, runs);
+  return patches_of(std::move(runs), gap);
 }
 
 bool is_same_defect(const Box& planted, const Box& found) {

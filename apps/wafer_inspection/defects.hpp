@@ -29,6 +29,17 @@ inline constexpr int default_gap = 1;
 /// @pre  gap >= 0.
 [[nodiscard]] std::vector<FoundDefect> find_defects(const GrayImage& report, int gap = default_gap);
 
+/// A pixel of a report that is not zero.
+struct DirtyPixel {
+  int x = 0, y = 0;
+  std::uint16_t level = 0;  ///< above the threshold
+
+  friend bool operator==(const DirtyPixel&, const DirtyPixel&) = default;
+};
+
+/// The patches of a report of which only these pixels are known, each once and in any order.
+[[nodiscard]] std::vector<FoundDefect> find_defects(std::vector<DirtyPixel> pixels, int gap = default_gap);
+
 /// The score of an inspection, as indices into the compared lists of planted and found defects.
 struct Score {
   std::vector<std::size_t> hit = {};           ///< of the planted ones

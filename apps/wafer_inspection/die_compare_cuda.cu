@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "apps/wafer_inspection/die_compare_cuda.hpp"
+#include "apps/wafer_inspection/pixel_list.hpp"
 
 namespace wafer {
 namespace {
@@ -91,8 +92,43 @@ void die_compare_cuda(std::span<const std::uint8_t> part, std::span<std::uint8_t
   }
 }
 
+/// @param words  of the report, of 16 bytes; what is behind the last one is read by bytes
+template <class Pixel>
+__global__ void list_dirty(const std::uint8_t* __restrict__ report, std::size_t bytes, std::uint64_t* list,
+                           unsigned long long room) {
+  constexpr std::size_t kPiece = sizeof(uint4), kPixels = kPiece / sizeof(Pixel);
+  const auto add = [&](std::size_t at, Pixel level) {
+    if (level == 0) return;
+    const unsigned long long place = atomicAdd(reinterpret_cast<unsigned long long*>(list), 1ULL);
+    if (place < room) list[place + 1] = PixelList::word_of(at, level);
+  };
+  const std::size_t thread = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const std::size_t threads = std::size_t{gridDim.x} * blockDim.x;
+  const std::size_t pieces = reinterpret_cast<std::uintptr_t>(report) % kPiece == 0 ? bytes / kPiece : 0;
+  for (std::size_t piece = thread; piece < pieces; piece += threads) {
+    const uint4 loaded = reinterpret_cast<const uint4*>(report)[piece];
+    if ((loaded.x | loaded.y | loaded.z | loaded.w) == 0) continue;
+    for (std::size_t i = 0; i < kPixels; ++i)
+      add(piece * kPixels + i, reinterpret_cast<const Pixel*>(report)[piece * kPixels + i]);
+  }
+  for (std::size_t at = pieces * kPixels + thread; at < bytes / sizeof(Pixel); at += threads)
+    add(at, reinterpret_cast<const Pixel*>(report)[at]);
+}
+
+void list_pixels_cuda(std::span<const std::uint8_t> report, std::span<std::uint8_t> list, int bits,
+                      cudaStream_t stream) {
+  constexpr unsigned kThreads = 256, kBlocks = 1 << 11;
+  auto* const words = reinterpret_cast<std::uint64_t*>(list.data());
+  const unsigned long long room = PixelList::room_in(list.size());
+  cudaMemsetAsync(words, 0, sizeof *words, stream);
+  const auto enqueue = bits == 8 ? list_dirty<std::uint8_t> : list_dirty<std::uint16_t>;
+  enqueue<<<kBlocks, kThreads, 0, stream>>>(report.data(), report.size(), words, room);
+}
+
+constexpr DeviceForms kForms{die_compare_cuda, list_pixels_cuda};
+
 }  // namespace
 
 }  // namespace wafer
 
-extern "C" wafer::DeviceDieCompare wafer_die_compare_v1() { return wafer::die_compare_cuda; }
+extern "C" const wafer::DeviceForms* wafer_device_forms_v2() { return &wafer::kForms; }

@@ -8,18 +8,24 @@ struct CUstream_st;
 
 namespace wafer {
 
-/// `die_compare` on a GPU: enqueues it on a stream of the current device, in whose memory both spans lie.
-using DeviceDieCompare = void (*)(std::span<const std::uint8_t> part, std::span<std::uint8_t> report,
-                                  const DieComparison& comparison, CUstream_st* stream);
+/// The kernels of the inspection on a GPU: each enqueues its work on a stream of the current device, in whose memory
+/// both spans lie.
+struct DeviceForms {
+  /// `die_compare`
+  void (*compare)(std::span<const std::uint8_t> part, std::span<std::uint8_t> report, const DieComparison& comparison,
+                  CUstream_st* stream);
+  /// `list_pixels`
+  void (*list)(std::span<const std::uint8_t> report, std::span<std::uint8_t> list, int bits, CUstream_st* stream);
+};
 
-/// The library that has it, since it needs CUDA, and the function that gives it. The function's name changes whenever
-/// its arguments do.
+/// The library that has them, since they need CUDA, and the function that gives them. The function's name changes
+/// whenever their arguments do.
 inline constexpr const char* kDieCompareLibrary = "libtutti_wafer_cuda.so";
-inline constexpr const char* kDieCompareEntry = "wafer_die_compare_v1";
-using DieCompareEntry = DeviceDieCompare (*)();
+inline constexpr const char* kDieCompareEntry = "wafer_device_forms_v2";
+using DieCompareEntry = const DeviceForms* (*)();
 
 /// Opens that library when it is called first.
 /// @throws std::runtime_error: it is not there, or does not load.
-[[nodiscard]] DeviceDieCompare device_die_compare();
+[[nodiscard]] const DeviceForms& device_forms();
 
 }  // namespace wafer

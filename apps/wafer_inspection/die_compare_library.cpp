@@ -9,21 +9,21 @@ namespace wafer {
 namespace {
 
 [[noreturn]] void not_there() {
-  throw std::runtime_error(std::string("the GPU form of the comparison does not load (") + dlerror() + "); install " +
+  throw std::runtime_error(std::string("the GPU form of the inspection does not load (") + dlerror() + "); install " +
                            kDieCompareLibrary + ", and the CUDA runtime that it needs");
 }
 
 }  // namespace
 
-DeviceDieCompare device_die_compare() {
-  static const DeviceDieCompare compare = [] {
+const DeviceForms& device_forms() {
+  static const DeviceForms* const forms = [] {
     void* const library = dlopen(kDieCompareLibrary, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (library == nullptr) not_there();
     void* const entry = dlsym(library, kDieCompareEntry);
     if (entry == nullptr) not_there();
     return reinterpret_cast<DieCompareEntry>(entry)();
   }();
-  return compare;
+  return *forms;
 }
 
 }  // namespace wafer

@@ -9,6 +9,7 @@
 
 #include "apps/wafer_inspection/die_compare_cuda.hpp"
 #include "apps/wafer_inspection/die_grid.hpp"
+#include "apps/wafer_inspection/pixel_list.hpp"
 
 namespace wafer {
 namespace {
@@ -52,6 +53,28 @@ std::optional<Comparison> comparison_of(const tutti::KernelLaunch& launch) {
                     dies};
 }
 
+/// Input and output of a launch of the kernel behind it.
+struct Listing {
+  std::span<const std::uint8_t> report;
+  std::span<std::uint8_t> list;
+  int bits;
+};
+
+Listing listing_of(const tutti::KernelLaunch& launch) {
+  InspectionParameters parameters;
+  parameters.part_bytes = launch.input.size();
+  if (launch.parameters.size() == sizeof parameters)
+    std::memcpy(&parameters, launch.parameters.data(), sizeof parameters);
+  if (parameters.part_bytes > launch.input.size())
+    throw std::invalid_argument(
+        fmt::format("a report of {} bytes does not fit into {}", parameters.part_bytes, launch.input.size()));
+  if (launch.output.size() < PixelList::kWord)
+    throw std::invalid_argument(fmt::format("a list of {} bytes has no room for a number", launch.output.size()));
+  return {{reinterpret_cast<const std::uint8_t*>(launch.input.data()), parameters.part_bytes},
+          {reinterpret_cast<std::uint8_t*>(launch.output.data()), launch.output.size()},
+          parameters.comparison.bits};
+}
+
 }  // namespace
 
 std::vector<std::byte> to_bytes(const InspectionParameters& parameters) {
@@ -66,7 +89,17 @@ void compare_on_host(const tutti::KernelLaunch& launch) {
 
 void compare_on_gpu(const tutti::KernelLaunch& launch, CUstream_st* stream) {
   if (const auto wanted = comparison_of(launch))
-    device_die_compare()(wanted->part, wanted->report, wanted->dies, stream);
+    device_forms().compare(wanted->part, wanted->report, wanted->dies, stream);
+}
+
+void list_on_host(const tutti::KernelLaunch& launch) {
+  const auto [report, list, bits] = listing_of(launch);
+  list_pixels(report, list, bits);
+}
+
+void list_on_gpu(const tutti::KernelLaunch& launch, CUstream_st* stream) {
+  const auto [report, list, bits] = listing_of(launch);
+  device_forms().list(report, list, bits, stream);
 }
 
 }  // namespace wafer

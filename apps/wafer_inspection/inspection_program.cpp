@@ -1,10 +1,12 @@
 #include "apps/wafer_inspection/inspection_program.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>
 
 #include "apps/wafer_inspection/errors.hpp"
+#include "apps/wafer_inspection/pixel_list.hpp"
 
 namespace wafer {
 
@@ -18,18 +20,28 @@ namespace {
 
 constexpr std::size_t kParts = 0, kReports = 1;  // batches of a job
 
-/// Whether the second batch copies each part back from its GPU, in equal size, into the one memory that the first batch
-/// sent it from.
+/// Whether a second kernel of each part's stream lists what differs.
+bool has_lists(const BatchSpec& parts) { return !parts.streams.front().kernels.empty(); }
+
+/// Whether a stream compares a part where it sends it, and then lists what differs if the others do.
+bool compares(const StreamSpec& sent, bool lists) {
+  if (!lists) return sent.kernel && sent.kernel->on == sent.to && sent.kernel->name == kInspectionKernel;
+  return sent.kernels.size() == 2 && sent.kernels[0].on == sent.to && sent.kernels[0].name == kInspectionKernel &&
+         sent.kernels[1].name == kListKernel;
+}
+
+/// Whether the second batch copies each report, as large as its part, or its list back from its GPU, into the one
+/// memory that the first batch sent the parts from.
 bool is_inspection(const BatchSpec& parts, const BatchSpec& reports) {
   if (parts.streams.size() != reports.streams.size()) return false;
   const std::string& memory = parts.streams.front().from;
   for (std::size_t i = 0; i < parts.streams.size(); ++i) {
     const StreamSpec& sent = parts.streams[i];
     const StreamSpec& back = reports.streams[i];
-    if (!sent.size || !sent.kernel || !back.size) return false;
-    if (sent.kernel->on != sent.to || sent.kernel->name != kInspectionKernel) return false;
+    if (!sent.size || !back.size || !compares(sent, has_lists(parts))) return false;
     if (sent.from != memory || back.to != memory) return false;
-    if (back.from != sent.to || back.size != sent.size || sent.size->bytes.count == 0) return false;
+    if (back.from != sent.to || sent.size->bytes.count == 0) return false;
+    if (!has_lists(parts) && back.size != sent.size) return false;
   }
   return true;
 }
@@ -45,8 +57,10 @@ Expected<std::vector<Bytes>> declared_parts(const tutti::TaskSet& tasks) {
   if (batches->size() != 2 || !is_inspection((*batches)[kParts].spec(), (*batches)[kReports].spec())) {
     return invalid_input(
         fmt::format("the job of '{}' is no inspection; it has a batch that sends parts from one memory to GPUs with "
-                    "the kernel '{}' behind each, and one that brings as much back from each",
-                    task.name, kInspectionKernel),
+                    "the kernel '{}' behind each, and one that brings as much back from each; with 'buffers', '{}' "
+                    "behind that, "
+                    "and its lists come back",
+                    task.name, kInspectionKernel, kListKernel),
         task.place);
   }
   std::vector<Bytes> declared;
@@ -71,6 +85,7 @@ Expected<InspectionProgram> InspectionProgram::make(const tutti::TaskSet& tasks,
   auto parts = split_image(images.grid, *declared, images.first().bytes_per_pixel());
   if (!parts) return invalid_input(parts.error().message, task.place);
   InspectionProgram program(images, *std::move(parts), threshold);
+  program.has_lists_ = !task.buffers.empty();
   if (task.job->front().host) program.camera_step_ = 0;
   if (task.job->back().host) program.defects_step_ = task.job->size() - 1;
   return program;
@@ -123,11 +138,40 @@ GrayImage InspectionProgram::sent(const Job& job) const {
   return image;
 }
 
-void InspectionProgram::find_in_reports(const Job& job) {
+std::vector<FoundDefect> InspectionProgram::find_in_images(const Job& job) {
   for (std::size_t i = 0; i < parts_.size(); ++i)
     std::memcpy(report_.bytes().data() + parts_[i].offset, job.destination(kReports, i).data(),
                 static_cast<std::size_t>(parts_[i].bytes));
-  const auto found = find_defects(report_);
+  return find_defects(report_);
+}
+
+std::vector<FoundDefect> InspectionProgram::find_in_lists(const Job& job) {
+  const auto width = static_cast<std::uint64_t>(report_.width());
+  for (const DirtyPixel& pixel : dirty_) report_.set(pixel.x, pixel.y, 0);  // of the job before
+  dirty_.clear();
+  bool is_full = false;
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const std::span<const std::byte> list = job.destination(kReports, i);
+    const auto word = [&](std::uint64_t at) {
+      std::uint64_t value = 0;
+      std::memcpy(&value, list.data() + at * sizeof value, sizeof value);
+      return value;
+    };
+    const auto first = static_cast<std::uint64_t>(parts_[i].offset / report_.bytes_per_pixel());
+    const std::uint64_t room = PixelList::room_in(list.size());
+    is_full = is_full || word(0) > room;
+    for (std::uint64_t k = 1; k <= std::min(word(0), room); ++k) {
+      const std::uint64_t place = first + PixelList::place_in(word(k));
+      dirty_.push_back({static_cast<int>(place % width), static_cast<int>(place / width), PixelList::level_in(word(k))});
+      report_.set(dirty_.back().x, dirty_.back().y, dirty_.back().level);
+    }
+  }
+  tally_.full_lists += is_full ? 1 : 0;
+  return find_defects(dirty_);
+}
+
+void InspectionProgram::find_in_reports(const Job& job) {
+  const auto found = has_lists_ ? find_in_lists(job) : find_in_images(job);
   ++tally_.images;
   if (frames_ != nullptr) {
     results_.push_back({fmt::format("frame{:06}", job.index), true,

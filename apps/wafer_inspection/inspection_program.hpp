@@ -19,6 +19,7 @@ struct InspectionTally {
   std::uint64_t planted = 0;
   std::uint64_t found = 0;
   std::uint64_t false_alarms = 0;
+  std::uint64_t full_lists = 0;  ///< inspections in which more pixels differed than a list holds
 };
 
 /// The sizes that the one task of a set declares for the parts of an image.
@@ -30,7 +31,8 @@ struct InspectionTally {
 ///
 /// The task's job has two batches: the parts, one stream a GPU out of one memory with the kernel behind it; then the
 /// reports, one stream for each part, in the same order, back into that memory. The declared sizes are upper bounds;
-/// the image is split at its die rows within them.
+/// the image is split at its die rows within them. In a task with buffers a second kernel lists what differs in each
+/// report, and the lists come back in place of the reports.
 ///
 /// The host's work at both ends belongs to no batch: it copies the image into its buffers in place of a camera, and
 /// searches the reports for defects. A `host:` step before the first batch and one behind the last declare this work;
@@ -63,8 +65,10 @@ class InspectionProgram {
   void send(std::span<const std::byte> image, const tutti::Job& job);
   /// The job's image, as far as it was sent; black elsewhere.
   [[nodiscard]] GrayImage sent(const tutti::Job& job) const;
-  /// Searches the reports for defects, and compares them with the truth where it is known.
+  /// Searches what came back for defects, and compares them with the truth where it is known.
   void find_in_reports(const tutti::Job& job);
+  [[nodiscard]] std::vector<FoundDefect> find_in_images(const tutti::Job& job);
+  [[nodiscard]] std::vector<FoundDefect> find_in_lists(const tutti::Job& job);
 
   [[nodiscard]] std::size_t picture_of(const tutti::Job& job) const { return job.index % images_->pictures.size(); }
 
@@ -73,6 +77,8 @@ class InspectionProgram {
   std::vector<Part> parts_;
   DieComparison comparison_;
   GrayImage report_;                                       // of the whole image
+  bool has_lists_ = false;                                 // in place of reports
+  std::vector<DirtyPixel> dirty_;                          // of the report, where lists come back
   std::optional<std::size_t> camera_step_, defects_step_;  // of the task, where declared
   InspectionTally tally_;
   std::vector<InspectedPicture> results_;  // [pictures], or of the frames

@@ -157,6 +157,7 @@ std::string report_text(const InspectionReport& report) {
     add("pictures inspected", static_cast<std::uint64_t>(inspected));
     add("defects found", defects_in(results));
   }
+  if (tally.full_lists > 0) add("lists full", tally.full_lists);
   if (times.overruns > 0) add("kernel overruns", static_cast<std::uint64_t>(times.overruns));
   tutti::programs::Table table(std::move(header));
   table.add(std::move(row));
@@ -199,6 +200,7 @@ std::string report_json(const InspectionReport& report) {
                              {"over_bound", times.over_bound},
                              {"worst_end_to_end_ms", to_ms(times.worst_end_to_end)},
                              {"kernel_overruns", times.overruns},
+                             {"full_lists", tally.full_lists},
                              {"truth", knows_truth(images) ? truth : ordered_json(nullptr)},
                              {"defects", defects_in(report.program->results())},
                              {"camera", report.camera ? json_of(*report.camera) : ordered_json(nullptr)},

@@ -266,8 +266,7 @@ int run_station(const Options& options, const tutti::BackendOptions& backend, co
                 const tutti::TaskSet& tasks, const tutti::Verdict& verdict, InspectionProgram& program,
                 tutti::Bytes declared) {
   tutti::Kernels kernels;
-  if (auto added = kernels.add(std::string(kInspectionKernel), compare_on_host, compare_on_gpu); !added)
-    return report_error(added.error());
+  if (auto added = add_inspection(kernels); !added) return report_error(added.error());
   const auto pictures = static_cast<std::int64_t>(images.pictures.size());
   tutti::RunOptions run{.backend = backend};
   run.jobs = static_cast<std::uint64_t>(options.jobs.value_or(std::max(usual_jobs, pictures)));

@@ -8,8 +8,8 @@ namespace tutti::internal {
 
 KernelRegistry kernels_of_this_program() {
   KernelRegistry registry = KernelRegistry::with_builtins();
-  const auto added = registry.add(std::string(wafer::kInspectionKernel), wafer::compare_on_host, wafer::compare_on_gpu);
-  TUTTI_EXPECTS(added.has_value(), "no built-in kernel bears this name");
+  const auto added = wafer::add_inspection(registry);
+  TUTTI_EXPECTS(added.has_value(), "no built-in kernel bears these names");
   return registry;
 }
 

@@ -28,7 +28,16 @@ GrayImage drawn(std::initializer_list<std::string_view> rows) {
   return report;
 }
 
-std::vector<FoundDefect> found_in(const GrayImage& report, int gap) { return find_defects(report, gap); }
+/// In the report, and in the pixels of it that are not zero, the last ones first.
+std::vector<FoundDefect> found_in(const GrayImage& report, int gap) {
+  std::vector<DirtyPixel> pixels;
+  for (int y = report.height(); y-- > 0;)
+    for (int x = report.width(); x-- > 0;)
+      if (report.at(x, y) != 0) pixels.push_back({x, y, static_cast<std::uint16_t>(report.at(x, y))});
+  const std::vector<FoundDefect> found = find_defects(report, gap);
+  EXPECT_EQ(find_defects(pixels, gap), found);
+  return found;
+}
 
 TEST(FindDefects, FindsNothingInACleanReport) {
   EXPECT_TRUE(found_in(GrayImage{256, 256}, 1).empty());

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "apps/wafer_inspection/inspection_kernel.hpp"
+#include "apps/wafer_inspection/pixel_list.hpp"
 #include "model/base/random.hpp"
 #include "model/planners/planner.hpp"
 #include "model/sharing/compile_machine.hpp"
@@ -89,10 +90,29 @@ class Gpu {
     return {bytes, bytes + whole};
   }
 
+  /// The list of a report, `from` bytes from an address of a GPU's memory that 256 divides.
+  /// @param room  of the list, in bytes
+  std::vector<std::uint64_t> list_of(const Pixels& report, std::size_t from, std::size_t room, int bits) {
+    std::ranges::copy(std::as_bytes(std::span(report)), sent_.view().data);
+    CommandStream listed = copy(memory(), gpu(), report.size());
+    listed.kernel = tutti::internal::Kernel{gpu(), std::chrono::milliseconds{1}, std::chrono::milliseconds{1},
+                                            std::string(kListKernel)};
+    InspectionParameters parameters{{}, report.size()};
+    parameters.comparison.bits = bits;
+    run({listed}, {{view(sent_, 0, report.size()),
+                    view(part_, from, report.size()),
+                    {},
+                    view(report_, 0, room),
+                    to_bytes(parameters)}});
+    run({copy(gpu(), memory(), room)}, {{view(report_, 0, room), view(back_, 0, room), {}, {}, {}}});
+    const auto* words = reinterpret_cast<const std::uint64_t*>(back_.view().data);
+    return {words, words + room / sizeof *words};
+  }
+
  private:
   static tutti::internal::KernelRegistry registered() {
     tutti::internal::KernelRegistry kernels;
-    EXPECT_TRUE(kernels.add(std::string(kInspectionKernel), compare_on_host, compare_on_gpu).has_value());
+    EXPECT_TRUE(add_inspection(kernels).has_value());
     return kernels;
   }
   std::unique_ptr<tutti::internal::DeviceBackend> make_backend() {
@@ -184,6 +204,36 @@ TEST_F(DieCompareOnAGpu, GoesOnBehindTheLastThread) {
   expect_same({}, {2048, 64, default_threshold}, 300);
   expect_same({}, {2044, 64, default_threshold}, 300);
   expect_same({}, {2047, 63, default_threshold}, 300);
+}
+
+/// Zeros, and one byte in `one_in` that is none.
+Pixels sparse_report(std::size_t bytes, std::uint64_t one_in, std::uint64_t seed) {
+  tutti::internal::Random random(seed);
+  Pixels report(bytes);
+  for (std::uint8_t& byte : report)
+    if (const std::uint64_t drawn = random.next(); drawn % one_in == 0)
+      byte = static_cast<std::uint8_t>(drawn >> 32 | 1);
+  return report;
+}
+
+// In any order on the GPU. Reports that begin anywhere, longer than the grid has threads, and lists that are full.
+TEST_F(DieCompareOnAGpu, ListsWhatTheHostLists) {
+  constexpr std::size_t kRoom = 1 << 20;
+  for (const int bits : {8, 16})
+    for (const std::size_t bytes : {0U, 2U, 30U, 64U, 4096U, 1'000'002U, 20'000'000U})
+      for (const std::size_t from : {0U, 2U, 16U, 22U}) {
+        const Pixels report = sparse_report(bytes, 300, bytes + from);
+        std::vector<std::uint64_t> of_host(kRoom / 8);
+        list_pixels(report, {reinterpret_cast<std::uint8_t*>(of_host.data()), kRoom}, bits);
+        std::vector<std::uint64_t> of_gpu = gpu_->list_of(report, from, kRoom, bits);
+        EXPECT_EQ(of_gpu.front(), of_host.front());
+        const auto listed = static_cast<std::ptrdiff_t>(std::min(of_host.front(), kRoom / 8 - 1));
+        std::ranges::sort(of_gpu.begin() + 1, of_gpu.begin() + 1 + listed);
+        if (of_host.front() < kRoom / 8) {
+          EXPECT_TRUE(std::equal(of_gpu.begin(), of_gpu.begin() + 1 + listed, of_host.begin()))
+              << bytes << ", " << from;
+        }
+      }
 }
 
 }  // namespace

@@ -95,5 +95,35 @@ TEST(InspectionKernel, ChecksLaunchesOnAGpuAsOnTheHost) {
   EXPECT_NO_THROW(compare_on_gpu(launch(kPart, none, parameters(2, 1, 6)), nullptr));
 }
 
+/// The words of a list with room for so many pixels.
+std::vector<std::uint64_t> listed(const Pixels& report, std::size_t room, const std::vector<std::byte>& parameters) {
+  std::vector<std::uint64_t> list(room + 1, 77);
+  list_on_host({std::as_bytes(std::span(report)), std::as_writable_bytes(std::span(list)), parameters, {}});
+  return list;
+}
+
+// The number, then the place above the level; what is not used stays as it is.
+TEST(ListKernel, ListsWhatIsNotZero) {
+  EXPECT_EQ(listed({0, 0, 5, 0, 255}, 3, {}), (std::vector<std::uint64_t>{2, 2 << 16 | 5, 4 << 16 | 255, 77}));
+  EXPECT_EQ(listed({0, 0, 5, 0, 255}, 1, {}), (std::vector<std::uint64_t>{2, 2 << 16 | 5})) << "of more it counts on";
+  EXPECT_EQ(listed({0, 0, 5, 0, 255}, 0, {}), std::vector<std::uint64_t>{2});
+  EXPECT_EQ(listed({}, 1, {}), (std::vector<std::uint64_t>{0, 77}));
+  EXPECT_EQ(listed({1, 1, 1, 1}, 4, parameters(2, 1, 2)), (std::vector<std::uint64_t>{2, 1, 1 << 16 | 1, 77, 77}))
+      << "of a part that takes less than its buffer";
+}
+
+TEST(ListKernel, ListsSixteenBits) {
+  EXPECT_EQ(listed({0, 0, 5, 0, 0, 1}, 2, to_bytes({{3, 1, 10, 16}, 6})),
+            (std::vector<std::uint64_t>{2, 1 << 16 | 5, 2 << 16 | 256}));
+}
+
+TEST(ListKernel, ThrowsWhereItHasNoRoom) {
+  Pixels report(8), list(7);
+  EXPECT_THROW(list_on_host(launch(report, list, {})), std::invalid_argument);
+  EXPECT_THROW(list_on_gpu(launch(report, list, {}), nullptr), std::invalid_argument);
+  Pixels longer(8);
+  EXPECT_THROW(list_on_host(launch(report, longer, parameters(3, 1, 9))), std::invalid_argument);
+}
+
 }  // namespace
 }  // namespace wafer

@@ -18,9 +18,8 @@ using tutti::TaskSpec;
 using namespace std::chrono_literals;
 
 /// The shipped task set with images of so many bytes.
-TaskSet shipped(std::int64_t image_bytes) {
-  return TaskSet::load(TUTTI_CONFIGS "/tasks/wafer-inspection.yaml", {.parameters = {{"image", Bytes{image_bytes}}}})
-      .value();
+TaskSet shipped(std::int64_t image_bytes, const std::string& file = "wafer-inspection.yaml") {
+  return TaskSet::load(TUTTI_CONFIGS "/tasks/" + file, {.parameters = {{"image", Bytes{image_bytes}}}}).value();
 }
 
 /// The set with its fields changed.
@@ -40,7 +39,7 @@ struct Inspection {
       : Inspection(set, InspectionProgram::make(set, images, threshold_for(images)).value()) {}
   Inspection(const TaskSet& set, InspectionProgram the_program)
       : admitted(tutti::check(set)->admitted.value()), program(std::move(the_program)) {
-    EXPECT_TRUE(kernels.add(std::string(kInspectionKernel), compare_on_host, compare_on_gpu).has_value());
+    EXPECT_TRUE(add_inspection(kernels).has_value());
   }
 
   tutti::RunRecord run(std::uint64_t jobs) {
@@ -73,6 +72,32 @@ TEST(InspectionProgram, FindsEveryDefectAndNoOther) {
   Inspection inspection(shipped(256 * 256), images);
   expect_on_time(inspection.run(7), 7);
   expect_all_found(inspection, 7, 7 * 12);
+}
+
+// The same defects, and the same of each, of lists in place of reports as large as the parts.
+TEST(InspectionProgram, FindsTheSameInLists) {
+  const ImageSet images = wafers(3);
+  Inspection whole(shipped(256 * 256), images), listed(shipped(256 * 256, "wafer-inspection-list.yaml"), images);
+  expect_on_time(whole.run(7), 7);
+  expect_on_time(listed.run(7), 7);
+  expect_all_found(listed, 7, 7 * 12);
+  EXPECT_EQ(listed.program.tally().full_lists, 0U);
+  for (std::size_t i = 0; i < images.pictures.size(); ++i)
+    EXPECT_EQ(listed.program.results()[i].defects, whole.program.results()[i].defects);
+}
+
+// A list of 64 bytes holds 7 pixels of a part.
+TEST(InspectionProgram, CountsListsThatAreFull) {
+  const ImageSet images = wafers(2);
+  const TaskSet set = changed(shipped(256 * 256, "wafer-inspection-list.yaml"), [](TaskSpec& task) {
+    for (auto& [name, buffer] : task.buffers)
+      if (name.starts_with("list")) buffer.size = Bytes{64};
+    for (StreamSpec& stream : *task.job->back().batch) stream.size = Bytes{64};
+  });
+  Inspection inspection(set, images);
+  expect_on_time(inspection.run(2), 2);
+  EXPECT_EQ(inspection.program.tally().full_lists, 2U);
+  EXPECT_LT(inspection.program.tally().found, inspection.program.tally().planted);
 }
 
 // What the host does is declared: 3 ms for the camera, 2 ms for the defects; on the virtual clock it takes that long.
