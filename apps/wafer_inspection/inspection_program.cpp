@@ -162,7 +162,8 @@ std::vector<FoundDefect> InspectionProgram::find_in_lists(const Job& job) {
     is_full = is_full || word(0) > room;
     for (std::uint64_t k = 1; k <= std::min(word(0), room); ++k) {
       const std::uint64_t place = first + PixelList::place_in(word(k));
-      dirty_.push_back({static_cast<int>(place % width), static_cast<int>(place / width), PixelList::level_in(word(k))});
+      dirty_.push_back(
+          {static_cast<int>(place % width), static_cast<int>(place / width), PixelList::level_in(word(k))});
       report_.set(dirty_.back().x, dirty_.back().y, dirty_.back().level);
     }
   }

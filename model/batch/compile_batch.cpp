@@ -149,7 +149,8 @@ class StreamCompiler {
     if (bytes) return round_up_ns(static_cast<double>(bytes->count) / kernel.throughput->value);
     if (!faults_.unread(path_))
       fault(path_of(field, "throughput"),
-            "'throughput' needs a transfer to count its bytes, or 'of' and a buffer; add one, or write 'time'");
+            fmt::format("'throughput' needs a transfer to count its bytes{}; write 'time'",
+                        words_.buffers.empty() ? "" : ", or 'of' and the name of a buffer"));
     return Duration{};
   }
 

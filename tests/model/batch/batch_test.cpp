@@ -41,7 +41,8 @@ TEST(Batch, RefusesEveryMistakeAtItsPlace) {
       Case{"  {}", "b.yaml:3:3: 'streams' is a list; write '- ...' or [...]"},
       Case{"  - {name: a}", "b.yaml:3:5: stream 'a' has neither transfer nor kernel; give it one"},
       Case{"  - 5",
-           "b.yaml:3:5: a stream is a map with the keys name, from, to, size, route, via, method, rows, pitch, kernel"},
+           "b.yaml:3:5: a stream is a map with the keys name, from, to, size, copy, at, to_at, route, via, method, "
+           "rows, pitch, kernel, kernels"},
       Case{"  - {name: a, from: mem0, to: gpu0, size: 1 B}\n  - {name: a, from: mem0, to: gpu1, size: 1 B}",
            "b.yaml:4:5: there are two streams 'a'; names are unique"},
       Case{"  - {name: stream1, from: mem0, to: gpu0, size: 1 B}\n  - {from: mem0, to: gpu1, size: 1 B}",

@@ -104,7 +104,7 @@ TEST(BufferFlow, RefusesWhatContradictsItself) {
       {"      - batch: [{copy: frame, to: picture, kernels: [{time: 1 us}, {time: 1 us, capture: never}]}]\n",
        "the kernels of a stream are captured together"},
       {"      - batch: [{kernel: {writes: [picture], throughput: 1 GB/s}}]\n",
-       "'throughput' needs a transfer to count its bytes, or 'of'"},
+       "'throughput' needs a transfer to count its bytes, or 'of' and the name"},
       {"      - batch: [{kernel: {writes: [picture], time: 1 us, of: picture}}]\n", "'of' is for 'throughput'"},
       {"      - batch: [{kernel: {writes: [picture], throughput: 1 GB/s, of: pictures}}]\n", "did you mean 'picture'?"},
       {"      - batch: [{kernel: {reads: [reference, reference], time: 1 us}}]\n", "buffer 'reference' comes twice"},
