@@ -13,6 +13,7 @@ struct NamedBuffer {
   VertexId in;           ///< a memory, a GPU or a device
   Bytes size;            ///< > 0
   bool is_kept = false;  ///< one for all jobs; otherwise each job that can be alive has its own
+  int slots = 0;         ///< > 0: so many, which jobs take in turn
   Place place = {};      ///< where the user's file declares it
 
   friend bool operator==(const NamedBuffer&, const NamedBuffer&) = default;

@@ -221,6 +221,8 @@ TaskProgram program_of(const tutti_task_program& program) {
   made.on_missed = callback_at_end(program.on_missed);
   made.on_dropped = callback_at_end(program.on_dropped);
   made.on_failed = callback_at_end(program.on_failed);
+  for (const tutti_slot& slot : std::span(program.memory, program.memory == nullptr ? 0 : program.memory_count))
+    made.memory[std::string(text_or_empty(slot.buffer))].push_back({static_cast<std::byte*>(slot.data), slot.size});
   if (program.on_start != nullptr) {
     made.on_start = [function = program.on_start, user = program.user](const KeptBuffers& buffers) {
       const tutti_kept_buffers handle{buffers};

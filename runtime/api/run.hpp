@@ -95,7 +95,12 @@ struct TaskProgram {
   std::function<void(const Job&, const JobRecord&)> on_dropped = {};
   /// A job failed or was aborted: its results are invalid.
   std::function<void(const Job&, const JobRecord&)> on_failed = {};
-  /// Fills the kept buffers, before the first job.
+  /// Memory of the program's own for buffers that the task names, of the host or of a GPU, which is neither copied nor
+  /// freed: a slot for each of its 'slots', or for each job that can be alive, which jobs take in turn (job i has slot
+  /// i modulo their number); of a kept buffer one. It outlives the run. What jobs write of it may be written before the
+  /// first job, too. See `Runtime::wrap`.
+  std::map<std::string, std::vector<std::span<std::byte>>, std::less<>> memory = {};
+  /// Fills the kept buffers, before the first job, but those in `memory`.
   std::function<void(const KeptBuffers&)> on_start = {};
   /// Parameters of a stream's kernel, or of each of them; asked before the run starts.
   std::function<std::vector<std::byte>(std::size_t batch, std::size_t stream)> parameters = {};

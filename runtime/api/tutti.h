@@ -259,6 +259,13 @@ typedef struct tutti_job_record {
   const char* verdict; /**< met, missed, failed, aborted, dropped, skipped or never_run */
 } tutti_job_record;
 
+/** Memory of the program for a buffer that a task names. */
+typedef struct tutti_slot {
+  const char* buffer; /**< name; slots of one buffer are in their order */
+  void* data;
+  size_t size; /**< at least that of the buffer */
+} tutti_slot;
+
 /** Code of a task; members may be null. Host steps are done by the thread that dispatches jobs, or
  * where jobs overlap by threads of their own, several at a time on a cpu with several cores; a thread beside it
  * calls the others, one at a time. */
@@ -278,6 +285,9 @@ typedef struct tutti_task_program {
   void (*on_failed)(const tutti_job* job, const tutti_job_record* record, void* user);
   /** Fills the kept buffers, before the first job. */
   void (*on_start)(const tutti_kept_buffers* buffers, void* user);
+  const tutti_slot* memory; /**< that buffers lie in, which is neither copied nor freed, and outlives the run; jobs take
+                                 the slots of a buffer in turn. May be null */
+  size_t memory_count;
 } tutti_task_program;
 
 /** Releases the jobs of a task whose release is external: a frame has come. */

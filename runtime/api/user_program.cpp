@@ -133,10 +133,18 @@ std::span<std::byte> UserProgram::host_bytes(const BufferView& buffer) const {
 }
 
 Expected<void> check_programs(const TaskSet& set, const TaskPrograms& programs) {
-  for (const auto& [name, program] : programs)
-    if (std::ranges::find(set.tasks, name, &Task::name) == set.tasks.end())
+  for (const auto& [name, program] : programs) {
+    const auto task = std::ranges::find(set.tasks, name, &Task::name);
+    if (task == set.tasks.end())
       return invalid_input(
           fmt::format("there is a program for task '{:.80}', which the set has not; name one of its tasks", name));
+    for (const auto& [buffer, slots] : program.memory)
+      if (std::ranges::find(task->buffers, buffer, &NamedBuffer::name) == task->buffers.end())
+        return invalid_input(
+            fmt::format("there is memory for buffer '{:.80}', which task '{}' has not; name one of its "
+                        "'buffers'",
+                        buffer, name));
+  }
   return {};
 }
 

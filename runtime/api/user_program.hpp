@@ -79,7 +79,7 @@ class UserProgram final : public TaskProgram {
         position_(position),
         users_(users),
         guard_(&guard),
-        buffers_(machine, task, seed) {}
+        buffers_(machine, task, seed, users == nullptr ? nullptr : &users->memory) {}
 
   [[nodiscard]] Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const Batch& operation,
                                                           std::size_t batch, std::size_t buffer_set) override;

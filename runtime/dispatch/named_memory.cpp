@@ -73,6 +73,38 @@ void NamedMemory::clear() {
   memory_.clear();
 }
 
+Expected<std::optional<std::span<std::byte>>> NamedMemory::users_slot(const NamedBuffer& buffer) const {
+  const auto users = users_ == nullptr ? UsersSlots::const_iterator{} : users_->find(buffer.name);
+  if (users_ == nullptr || users == users_->end()) return std::nullopt;
+  const std::size_t set = buffer.is_kept ? 0 : sets_.size();
+  const std::vector<std::span<std::byte>>& slots = users->second;
+  if (set >= slots.size())
+    return invalid_input(
+        fmt::format("the program has {} slots of memory for buffer '{}', and more are needed: one for each of its "
+                    "'slots', or for each job that can be alive",
+                    slots.size(), buffer.name));
+  const auto size = static_cast<std::size_t>(buffer.size.count);
+  if (slots[set].size() < size)
+    return invalid_input(fmt::format("slot {} of buffer '{}' has {} bytes of the program's memory; it needs {}", set,
+                                     buffer.name, slots[set].size(), size));
+  return slots[set].first(size);
+}
+
+Expected<Buffer> NamedMemory::make(DeviceBackend& backend, const NamedBuffer& buffer) {
+  const auto users = users_slot(buffer);
+  if (!users) return tl::unexpected(users.error());
+  if (*users)
+    return backend.wrap(buffer.in, **users, nullptr).map_error([&](Error error) {
+      error.message = fmt::format("buffer '{}': {}", buffer.name, error.message);
+      return error;
+    });
+  return backend.allocate(buffer.in, buffer.size).map([&](Buffer&& memory) {
+    if (!buffer.is_kept && machine_.vertex(buffer.in).kind == VertexKind::Memory)
+      fill_with_pattern(memory.view().bytes(), seed_ + memory_.size());
+    return std::move(memory);
+  });
+}
+
 Expected<void> NamedMemory::add_set(DeviceBackend& backend) {
   std::vector<BufferView> views;
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
@@ -80,12 +112,10 @@ Expected<void> NamedMemory::add_set(DeviceBackend& backend) {
       views.push_back(sets_.front()[i]);
       continue;
     }
-    auto memory = backend.allocate(buffers_[i].in, buffers_[i].size);
+    auto memory = make(backend, buffers_[i]);
     if (!memory) return tl::unexpected(std::move(memory.error()));
     views.push_back(memory->view());
     memory_.push_back(*std::move(memory));
-    if (!buffers_[i].is_kept && machine_.vertex(buffers_[i].in).kind == VertexKind::Memory)
-      fill_with_pattern(views.back().bytes(), seed_ + memory_.size());
   }
   sets_.push_back(std::move(views));
   return {};
@@ -135,7 +165,8 @@ Expected<void> NamedMemory::fill_kept(Executor& executor,
   std::vector<HostBytes> kept;
   for (std::size_t i = 0; i < buffers_.size() && !sets_.empty(); ++i) {
     const BufferView& view = sets_.front()[i];
-    if (!buffers_[i].is_kept) continue;
+    const bool is_users = users_ != nullptr && users_->contains(buffers_[i].name);
+    if (!buffers_[i].is_kept || is_users) continue;
     if (machine_.vertex(buffers_[i].in).kind == VertexKind::Memory) {
       kept.push_back({buffers_[i].name, view.bytes()});
       std::ranges::fill(kept.back().bytes, std::byte{0});

@@ -96,8 +96,9 @@ class TaskProgram {
 /// It takes exactly the device memory that admission counts.
 class PatternProgram final : public TaskProgram {
  public:
-  PatternProgram(const Topology& machine, const Task& task, std::uint64_t seed)
-      : machine_(machine), named_(machine, task.buffers, seed), flow_(data_flow(task)), seed_(seed) {}
+  /// @param users  memory of the program for the buffers that the task names; it outlives this, and may be null
+  PatternProgram(const Topology& machine, const Task& task, std::uint64_t seed, const UsersSlots* users = nullptr)
+      : machine_(machine), named_(machine, task.buffers, seed, users), flow_(data_flow(task)), seed_(seed) {}
 
   [[nodiscard]] Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const Batch& operation,
                                                           std::size_t batch, std::size_t buffer_set) override;

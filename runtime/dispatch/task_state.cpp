@@ -58,8 +58,9 @@ TaskState unprepared_task(const PlannedTaskSet& planned, TaskId task, TaskProgra
   TaskState state;
   state.task = &planned.tasks.tasks[task.index()];
   state.program = &program;
-  const auto sets = static_cast<std::size_t>(std::min<std::uint64_t>(
-      static_cast<std::uint64_t>(buffer_sets(planned.timings[task.index()])), std::max<std::uint64_t>(jobs, 1)));
+  const auto needed = static_cast<std::uint64_t>(buffer_sets(*state.task, planned.timings[task.index()]));
+  const bool takes_turns = slots_of(*state.task) > 0;  // also of jobs that another run has released
+  const auto sets = static_cast<std::size_t>(takes_turns ? needed : std::min(needed, std::max<std::uint64_t>(jobs, 1)));
   state.releases.resize(sets);
   state.holds.resize(sets);
   return state;

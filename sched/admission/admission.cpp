@@ -116,7 +116,8 @@ Verdict check_device_memory(const TaskSet& set, std::span<const TaskTiming> timi
   verdict.exactness = Exactness::Necessary;
   std::map<VertexId, Wide> needed;
   for (std::size_t i = 0; i < set.tasks.size(); ++i) {
-    for (const auto& [vertex, bytes] : device_bytes(set.tasks[i], buffer_sets(timings[i]))) needed[vertex] += bytes;
+    for (const auto& [vertex, bytes] : device_bytes(set.tasks[i], buffer_sets(set.tasks[i], timings[i])))
+      needed[vertex] += bytes;
   }
   for (const VertexId gpu : set.machine->gpus()) {
     const Vertex& vertex = set.machine->vertex(gpu);
@@ -130,11 +131,8 @@ Verdict check_device_memory(const TaskSet& set, std::span<const TaskTiming> timi
   return verdict;
 }
 
-std::int64_t buffer_sets(const TaskTiming& timing) {
-  if (timing.deadline <= timing.period) return 1;
-  constexpr Wide kMost = std::numeric_limits<std::int64_t>::max();
-  const Wide alive = Wide{timing.deadline.count()} + timing.jitter.count();
-  return static_cast<std::int64_t>(std::min(kMost, (alive + timing.period.count() - 1) / timing.period.count()));
+std::int64_t buffer_sets(const Task& task, const TaskTiming& timing) {
+  return std::max(jobs_alive(timing.period, timing.deadline, timing.jitter), slots_of(task));
 }
 
 Effort effort_of(const TaskSet& set) {

@@ -84,9 +84,8 @@ struct AdmissionVerdict {
 /// @necessary
 [[nodiscard]] Verdict check_device_memory(const TaskSet& set, std::span<const TaskTiming> timings);
 
-/// How many jobs of a task can be alive at once, hence how many sets of buffers it needs: ceil((D + J) / T) where D >
-/// T, else one.
-[[nodiscard]] std::int64_t buffer_sets(const TaskTiming& timing);
+/// How many sets of buffers a task needs: one for each job that can be alive, and for each slot.
+[[nodiscard]] std::int64_t buffer_sets(const Task& task, const TaskTiming& timing);
 
 /// Decides whether a task set may run, by every analysis that applies to it; where its jobs overlap, by local deadlines
 /// (`decide_overlapping`).

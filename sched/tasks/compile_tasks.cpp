@@ -87,8 +87,12 @@ std::vector<NamedBuffer> compile_buffers(Compilation& all, const TaskSpec& spec,
     check_word(name, {.required = true}, all.faults, at);
     const std::size_t before = all.faults.added();
     NamedBuffer& made = buffers.emplace_back();
-    made = {name, vertex_of(*all.machine, buffer.in, all.faults, path_of(at, "in")),
-            bytes_of(buffer.size, all.spec.parameters, all.faults, path_of(at, "size")), buffer.keep, buffer.place};
+    made = {name,
+            vertex_of(*all.machine, buffer.in, all.faults, path_of(at, "in")),
+            bytes_of(buffer.size, all.spec.parameters, all.faults, path_of(at, "size")),
+            buffer.keep,
+            buffer.slots,
+            buffer.place};
     if (!all.faults.unread(path_of(at, "in")) && !is_end(all.machine->vertex(made.in).kind))
       all.faults.add(path_of(at, "in"), fmt::format("'{}' is a {}; buffers lie in a memory, a gpu or a device",
                                                     buffer.in, to_string(all.machine->vertex(made.in).kind)));
@@ -96,6 +100,23 @@ std::vector<NamedBuffer> compile_buffers(Compilation& all, const TaskSpec& spec,
       all.faults.add(path_of(at, "size"), "a buffer of 0 bytes holds nothing; write a size like 32 MB");
   }
   return buffers;
+}
+
+/// That the slots of buffers suffice for the jobs that can be alive, and are as many of each.
+void check_slots(Compilation& all, const TaskSpec& spec, const Task& task, const std::string& path) {
+  const std::int64_t alive = jobs_alive(task.period, task.deadline, task.jitter);
+  int slots = 0;
+  for (const auto& [name, buffer] : spec.buffers) {
+    const std::string at = path_of(path_of(path_of(path, "buffers"), name), "slots");
+    if (buffer.slots == 0) continue;
+    if (buffer.keep) all.faults.add(at, "a kept buffer is one for all jobs; leave 'slots' or 'keep' out");
+    if (buffer.slots < alive)
+      all.faults.add(at, fmt::format("{} jobs of '{}' can be alive, and each has a slot of its own; give {} or more",
+                                     alive, spec.name, alive));
+    if (slots != 0 && buffer.slots != slots)
+      all.faults.add(at, fmt::format("another buffer has {} slots, and jobs take both in turn; give as many", slots));
+    slots = buffer.slots;
+  }
 }
 
 /// @param words  absent: there is no machine
@@ -213,8 +234,9 @@ Task compile_task(Compilation& all, const TaskSpec& spec, const std::string& pat
   const std::size_t before = all.faults.added();
   task.buffers = compile_buffers(all, spec, path);
   if (spec.job) compile_job(all, spec, task, path);
-  if (!task.buffers.empty() && all.faults.added() == before && !all.faults.unread(path))
-    check_buffer_flow(*all.machine, spec, task, all.faults, path);
+  const bool is_sound = all.faults.added() == before && !all.faults.unread(path);
+  if (!task.buffers.empty() && is_sound) check_buffer_flow(*all.machine, spec, task, all.faults, path);
+  if (is_sound && task.period > Duration{0}) check_slots(all, spec, task, path);
   return task;
 }
 

@@ -1,4 +1,7 @@
 #pragma once
+#include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <variant>
@@ -6,6 +9,7 @@
 
 #include "model/base/ids.hpp"
 #include "model/base/units.hpp"
+#include "model/base/wide.hpp"
 #include "model/batch/batch.hpp"
 #include "model/batch/named_buffer.hpp"
 #include "model/machine/topology.hpp"
@@ -63,6 +67,21 @@ struct Task {
   for (const JobStep& step : task.steps)
     if (const auto* batch = std::get_if<Batch>(&step)) batches.push_back(batch);
   return batches;
+}
+
+/// Jobs of a task that can be alive at a time: ceil((D + J) / T) where D > T, else one. @pre period > 0
+[[nodiscard]] constexpr std::int64_t jobs_alive(Duration period, Duration deadline, Duration jitter) {
+  if (deadline <= period) return 1;
+  constexpr Wide kMost = std::numeric_limits<std::int64_t>::max();
+  const Wide alive = Wide{deadline.count()} + jitter.count();
+  return static_cast<std::int64_t>(std::min(kMost, (alive + period.count() - 1) / period.count()));
+}
+
+/// The slots that jobs of a task take in turn; 0: none of its buffers has any.
+[[nodiscard]] inline std::int64_t slots_of(const Task& task) {
+  int slots = 0;
+  for (const NamedBuffer& buffer : task.buffers) slots = std::max(slots, buffer.slots);
+  return slots;
 }
 
 /// Whether it is known what the jobs of a task hold, and not only how long they take.

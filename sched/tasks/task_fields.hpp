@@ -48,7 +48,8 @@ template <>
 struct Record<BufferSpec> {
   static constexpr std::string_view what = "a buffer";
   static constexpr std::tuple fields{Field{"in", &BufferSpec::in}.required(),
-                                     Field{"size", &BufferSpec::size}.required(), Field{"keep", &BufferSpec::keep}};
+                                     Field{"size", &BufferSpec::size}.required(), Field{"keep", &BufferSpec::keep},
+                                     Field{"slots", &BufferSpec::slots}.within(1, 4096)};
 };
 template <>
 struct Record<HostStepSpec> {

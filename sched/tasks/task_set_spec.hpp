@@ -25,7 +25,8 @@ struct BufferSpec {
   std::string in = {};  ///< a memory or a GPU
   SizeSpec size = {};   ///< above 0
   bool keep = false;    ///< one for all jobs of the task; otherwise each job that can be alive has its own
-  Place place = {};     ///< where a file says it
+  int slots = 0;     ///< so many, which jobs take in turn, such as those of a camera; 0: as many as jobs can be alive
+  Place place = {};  ///< where a file says it
 
   friend bool operator==(const BufferSpec&, const BufferSpec&) = default;
 };

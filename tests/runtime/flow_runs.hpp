@@ -1,5 +1,6 @@
 #pragma once
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -35,8 +36,13 @@ inline void mix(const KernelLaunch& launch) {
 /// A program of a random flow that keeps what its jobs got and put out.
 class FlowProgram final : public TaskProgram {
  public:
-  FlowProgram(const Topology& machine, const TaskSpec& spec, const Task& task)
-      : spec_(spec), task_(task), memory_(machine, task.buffers, 1), plain_(spec) {}
+  /// @param own  whether buffers in memories lie in memory of the program
+  FlowProgram(const Topology& machine, const TaskSpec& spec, const Task& task, bool own)
+      : spec_(spec), task_(task), memory_(machine, task.buffers, 1, &users_), plain_(spec) {
+    for (const NamedBuffer& buffer : task.buffers)
+      for (int slot = 0; own && slot < kSlots && machine.vertex(buffer.in).kind == VertexKind::Memory; ++slot)
+        users_[buffer.name].push_back(own_.emplace_back(static_cast<std::size_t>(buffer.size.count) + 3));
+  }
 
   Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const Batch& operation, std::size_t,
                                             std::size_t set) override {
@@ -91,6 +97,8 @@ class FlowProgram final : public TaskProgram {
     }
   }
 
+  static constexpr int kSlots = 3;  ///< of memory of the program
+
  private:
   static ByteList input(std::uint64_t index, const HostBytes& buffer) {
     return pattern(buffer.bytes.size(),
@@ -99,6 +107,8 @@ class FlowProgram final : public TaskProgram {
 
   TaskSpec spec_;
   Task task_;
+  std::deque<ByteList> own_;
+  UsersSlots users_;
   NamedMemory memory_;
   PlainProgram plain_;
   std::map<std::uint64_t, std::map<std::string, ByteList>> outputs_;
@@ -109,19 +119,24 @@ struct FlowWay {
   const char* name;
   Overlap overlap = Overlap::Off;
   bool cut = false;
-  int sets = 1;  ///< jobs of a task that may be alive
+  int sets = 1;             ///< jobs of a task that may be alive
+  bool own_memory = false;  ///< buffers in memories lie in memory of the program
 };
 inline constexpr FlowWay kFlowWays[] = {{"one by one"},
                                         {"cut", Overlap::Off, true, 1},
                                         {"overlapping", Overlap::On, false, 1},
                                         {"three sets", Overlap::On, false, 3},
-                                        {"three sets cut", Overlap::On, true, 3}};
+                                        {"three sets cut", Overlap::On, true, 3},
+                                        {"own memory", Overlap::Off, false, 1, true},
+                                        {"three slots", Overlap::On, false, 3, true}};
 
 /// The set of some flows with a period for all of them.
 inline TaskSetSpec with_period(TaskSetSpec spec, const FlowWay& way, Duration period) {
   for (TaskSpec& task : spec.tasks) {
     task.period = period;
     task.deadline = way.sets * period;
+    for (auto& [name, buffer] : task.buffers)
+      if (way.own_memory && !buffer.keep && buffer.in == "mem0") buffer.slots = FlowProgram::kSlots;
   }
   return spec;
 }
@@ -157,7 +172,9 @@ inline void expect_flows(Station& station, std::uint64_t seed, const FlowWay& wa
   std::vector<TaskProgram*> table;
   for (std::size_t i = 0; i < spec.tasks.size(); ++i)
     table.push_back(
-        programs.emplace_back(std::make_unique<FlowProgram>(station.machine, spec.tasks[i], set->tasks[i])).get());
+        programs
+            .emplace_back(std::make_unique<FlowProgram>(station.machine, spec.tasks[i], set->tasks[i], way.own_memory))
+            .get());
   const auto record = run_tasks(station.executor, admit(*set), table, first_jobs(jobs * spec.tasks.size()));
   ASSERT_TRUE(record.has_value()) << record.error().text();
   std::size_t dropped = 0, compared = 0;

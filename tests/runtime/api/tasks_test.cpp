@@ -202,6 +202,70 @@ TEST(ApiRun, WorksOnBuffersByTheirNames) {
   EXPECT_EQ(decided, (Pairs{{0, 101}, {1, 102}, {2, 103}, {3, 104}}));
 }
 
+/// A camera writes into a ring of three frames, and the result goes into a ring of the program as well.
+constexpr const char* kRing = R"(version: 1
+tasks:
+  - name: inspect
+    period: 10 ms
+    deadline: 25 ms
+    buffers:
+      frame: {in: mem0, size: 8 B, slots: 4}
+      picture: {in: gpu0, size: 8 B}
+      weights: {in: gpu0, size: 8 B, keep: true}
+      back: {in: mem0, size: 8 B}
+    job:
+      - batch: [{copy: frame, to: picture, kernel: {name: add, reads: [picture, weights], writes: [picture], time: 1 us}}]
+      - batch: [{copy: picture, to: back}]
+)";
+
+// Job i works on frame i modulo 4; nothing is copied on the host.
+TEST(ApiRun, WorksInMemoryOfTheProgram) {
+  const auto machine = tutti::Machine::load(TUTTI_EXAMPLES "/one_gpu.yaml").value();
+  const auto verdict = tutti::check(TaskSet::parse(machine, kRing).value()).value();
+  tutti::Kernels kernels;
+  ASSERT_TRUE(kernels.add("add", [](const tutti::KernelLaunch& launch) {
+    for (std::size_t i = 0; i < 8; ++i)
+      launch.output[i] = static_cast<std::byte>(std::to_integer<int>(launch.input[i]) +
+                                                std::to_integer<int>(launch.reads[1].bytes[i]));
+  }));
+  std::vector<std::vector<std::byte>> ring(4, std::vector<std::byte>(8)), results(4, std::vector<std::byte>(10));
+  std::vector<std::byte> weights(8, std::byte{100});
+  for (std::size_t i = 0; i < 4; ++i) std::ranges::fill(ring[i], static_cast<std::byte>(i));
+  tutti::TaskProgram program;
+  for (std::vector<std::byte>& frame : ring) program.memory["frame"].emplace_back(frame);
+  for (std::vector<std::byte>& result : results) program.memory["back"].emplace_back(result);
+  program.memory["weights"] = {weights};
+  int finished = 0;
+  program.on_start = [](const tutti::KeptBuffers& kept) { EXPECT_TRUE(kept.buffer("weights").empty()); };
+  program.on_finished = [&](const tutti::Job& job) {
+    EXPECT_EQ(job.buffer("frame").data(), ring[job.index % 4].data());
+    EXPECT_EQ(job.buffer("back").data(), results[job.index % 4].data());
+    EXPECT_EQ(job.buffer("back").size(), 8U);
+    EXPECT_EQ(job.buffer("back")[7], static_cast<std::byte>(100 + job.index % 4));
+    ++finished;
+  };
+  tutti::RunOptions options;
+  options.jobs = 10;
+  const auto run = [&](const tutti::TaskProgram& with) {
+    return tutti::run(*verdict.admitted, kernels, {{"inspect", with}}, options);
+  };
+  EXPECT_FALSE(run(program).value().fatal);
+  EXPECT_EQ(finished, 10);
+
+  tutti::TaskProgram wrong = program;
+  wrong.memory["frame"].pop_back();
+  EXPECT_NE(refusal(run(wrong)).find("the program has 3 slots of memory for buffer 'frame', and more are needed"),
+            std::string::npos);
+  wrong = program;
+  wrong.memory["frame"][2] = wrong.memory["frame"][2].first(7);
+  EXPECT_NE(refusal(run(wrong)).find("slot 2 of buffer 'frame' has 7 bytes of the program's memory; it needs 8"),
+            std::string::npos);
+  wrong = program;
+  wrong.memory["frames"] = {};
+  EXPECT_NE(refusal(run(wrong)).find("there is memory for buffer 'frames', which task 'inspect' has not"),
+            std::string::npos);
+}
+
 TEST(ApiRun, EndsWhereKeptBuffersCannotBeFilled) {
   const auto machine = tutti::Machine::load(TUTTI_EXAMPLES "/one_gpu.yaml").value();
   const auto verdict = tutti::check(TaskSet::parse(machine, kNamed).value()).value();

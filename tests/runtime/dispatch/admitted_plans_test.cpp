@@ -43,7 +43,7 @@ class RecordingBackend final : public DeviceBackend {
 std::vector<ExecutionPlan> admitted_plans(const AdmittedTaskSet& admitted) {
   std::vector<ExecutionPlan> all;
   for (std::size_t task = 0; task < admitted.tasks().tasks.size(); ++task)
-    for (std::int64_t set = buffer_sets(admitted.timings()[task]); set > 0; --set)
+    for (std::int64_t set = buffer_sets(admitted.tasks().tasks[task], admitted.timings()[task]); set > 0; --set)
       for (const auto& chunks : admitted.planned().bounds[task].plans)
         all.insert(all.end(), chunks.begin(), chunks.end());
   return all;

@@ -117,7 +117,7 @@ TEST(Admission, AdmitsTheEmptySet) {
 
 TEST(BufferSets, AreAsManyAsJobsCanBeAlive) {
   const auto sets = [](std::int64_t period, std::int64_t deadline, std::int64_t jitter) {
-    return buffer_sets({Duration{1}, Duration{period}, Duration{deadline}, Duration{jitter}});
+    return jobs_alive(Duration{period}, Duration{deadline}, Duration{jitter});
   };
   EXPECT_EQ(sets(10, 10, 0), 1);
   EXPECT_EQ(sets(10, 10, 9), 1) << "the deadline counts from the arrival: one job is over before the next arrives";

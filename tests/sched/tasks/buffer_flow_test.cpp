@@ -133,6 +133,26 @@ TEST(BufferFlow, RefusesBuffersThatCannotBe) {
   EXPECT_NE(declared.error().text().find("'buffers' are for the steps of a 'job'"), std::string::npos);
 }
 
+// A deadline of 2.5 periods: three jobs can be alive.
+TEST(BufferFlow, RefusesSlotsThatDoNotSuffice) {
+  const auto slots = [](const std::string& frame, const std::string& deadline) {
+    const auto study = parse_study("version: 1\ntasks:\n  - name: t\n    period: 1 ms\n    deadline: " + deadline +
+                                       "\n    buffers: {frame: {in: mem0, size: 8 B, " + frame +
+                                       "}, other: {in: mem0, size: 8 B, slots: 4}}\n    job: [{host: 1 us}]\n",
+                                   two_gpus());
+    return study ? "" : study.error().text();
+  };
+  EXPECT_EQ(slots("slots: 4", "2500 us"), "");
+  EXPECT_NE(
+      slots("slots: 2", "2500 us").find("6:51: 3 jobs of 't' can be alive, and each has a slot of its own; give 3"),
+      std::string::npos)
+      << slots("slots: 2", "2500 us");
+  EXPECT_NE(slots("slots: 5", "1 ms").find("another buffer has"), std::string::npos);
+  EXPECT_NE(slots("slots: 4, keep: true", "1 ms").find("a kept buffer is one for all jobs"), std::string::npos);
+  EXPECT_NE(slots("slots: 0", "1 ms").find("write a whole number from 1 to 4096"), std::string::npos)
+      << slots("slots: 0", "1 ms");
+}
+
 // With the key misread, what its buffers are is not known, and nothing else is said of them.
 TEST(BufferFlow, SaysAFaultOnce) {
   const std::string text = refusal("a: {in: gpu0, sizes: 1 kB}, b: {in: mem0, size: 1 kB}",
