@@ -19,6 +19,7 @@ struct KernelCall {
   Duration time{};                ///< usual duration
   std::vector<BufferId> reads{};  ///< in the order in which the kernel gets them
   std::vector<BufferId> writes{};
+  std::optional<BufferId> of{};  ///< whose bytes its time counts
 
   friend bool operator==(const KernelCall&, const KernelCall&) = default;
 };

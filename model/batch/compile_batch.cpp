@@ -23,13 +23,18 @@ class StreamCompiler {
     stream.place = spec_.place;
     if (has_transfer()) {
       const std::size_t before = faults_.added();
-      if (is_by_name()) stream.copied = copied();
+      if (is_by_name())
+        stream.copied = copied();
+      else if (spec_.at != SizeSpec{} || spec_.to_at != SizeSpec{})
+        fault(spec_.at != SizeSpec{} ? "at" : "to_at", "'at' and 'to_at' are for 'copy'; leave them out beside 'from'");
       stream.transfer = transfer(stream.copied);
-      is_sound_ = faults_.added() == before;
+      is_sound_ = faults_.added() == before && (stream.copied || !is_by_name());
     }
     stream.kernel = kernel(stream.transfer);
     return stream;
   }
+  /// Whether all that the stream names is known; where it is not, there need not be a fault of the stream's own.
+  [[nodiscard]] bool is_complete() const { return is_complete_; }
 
  private:
   void fault(std::string_view field, std::string message) { faults_.add(path_of(path_, field), std::move(message)); }
@@ -84,10 +89,23 @@ class StreamCompiler {
     const auto from = buffer(spec_.copy, "copy");
     const auto to = spec_.to.empty() ? std::nullopt : buffer(spec_.to, "to");
     if (!from || !to) return std::nullopt;
-    return CopiedBuffers{*from, *to, size(spec_.at, "at", Rounding::Down), size(spec_.to_at, "to_at", Rounding::Down)};
+    return CopiedBuffers{*from, *to, offset(spec_.at, "at", *from), offset(spec_.to_at, "to_at", *to)};
+  }
+  /// Where a copy begins in a buffer. Shares are rounded down, so that one behind 60 % never reaches over the end.
+  Bytes offset(const SizeSpec& spec, std::string_view field, BufferId in) {
+    const Bytes at = size(spec, field, Rounding::Down);
+    const NamedBuffer& buffer = words_.buffers[in.index()];
+    if (at < Bytes{0})
+      fault(field, "a copy cannot begin before its buffer; write an offset of 0 or more");
+    else if (at > buffer.size && buffer.size > Bytes{0})
+      fault(field, fmt::format("buffer '{}' has {}, and this begins at {}; begin before its end", buffer.name,
+                               to_string(buffer.size), to_string(at)));
+    return at;
   }
   std::optional<BufferId> buffer(const std::string& name, std::string_view field) {
-    return find_buffer(words_, name, faults_, path_of(path_, field));
+    const auto found = find_buffer(words_, name, faults_, path_of(path_, field));
+    is_complete_ = is_complete_ && found;
+    return found;
   }
 
   /// @param copied  where it is between buffers with names
@@ -122,9 +140,10 @@ class StreamCompiler {
   void check_part(const Transfer& transfer, const NamedBuffer& buffer, Bytes at, std::string_view field) {
     const Rows& rows = transfer.rows;
     const bool is_refused = rows.count > 1 && rows.pitch > Bytes{(1LL << 53) / rows.count};
-    if (is_refused || buffer.size <= Bytes{0}) return;  // by themselves
+    const bool begins_outside = at < Bytes{0} || at > buffer.size;
+    if (is_refused || begins_outside) return;  // by themselves
     const Bytes length = bytes_at(machine_, transfer, buffer.in);
-    if (at >= Bytes{0} && at <= buffer.size && length <= buffer.size - at) return;
+    if (length <= buffer.size - at) return;
     const std::string_view from = at == Bytes{0} ? "size" : field;
     fault(spec_.size || from == field ? from : "",
           fmt::format("buffer '{}' has {}, and this reaches over {} from {} on; copy less, or give it a larger 'size'",
@@ -141,10 +160,11 @@ class StreamCompiler {
       return fault(path_of(field, "throughput"), "this throughput is not above 0; write a rate like 10 GB/s"),
              Duration{};
     std::optional<Bytes> bytes = transfer ? std::optional(transfer->size) : std::nullopt;
+    counted_.reset();
     if (!kernel.of.empty()) {
-      const auto of = buffer(kernel.of, path_of(field, "of"));
-      if (!of) return Duration{};
-      bytes = words_.buffers[of->index()].size;
+      counted_ = buffer(kernel.of, path_of(field, "of"));
+      if (!counted_) return Duration{};
+      bytes = words_.buffers[counted_->index()].size;
     }
     if (bytes) return round_up_ns(static_cast<double>(bytes->count) / kernel.throughput->value);
     if (!faults_.unread(path_))
@@ -190,12 +210,13 @@ class StreamCompiler {
     if (!kernel.on.empty()) {
       const std::size_t before = faults_.added();
       const VertexId named = vertex(kernel.on, path_of(field, "on"));
-      is_placed_ = faults_.added() == before;
+      is_placed_ = is_placed_ && faults_.added() == before;
       return named;
     }
     const auto found = place_of(kernel, transfer);
-    is_placed_ = found.has_value();
-    if (!found && !faults_.unread(path_)) fault(field, "a kernel without a transfer needs a place; add 'on: gpu0'");
+    is_placed_ = is_placed_ && found.has_value() && is_sound_;
+    if (!found && is_complete_ && !faults_.unread(path_))
+      fault(field, "a kernel without a transfer needs a place; add 'on: gpu0'");
     return found.value_or(VertexId{});
   }
 
@@ -209,25 +230,37 @@ class StreamCompiler {
     all.name.clear();
     for (std::size_t i = 0; i < specs.size(); ++i)
       add(specs[i], transfer, all, is_one ? "kernel" : path_of("kernels", i));
+    const bool is_of_task = !words_.buffers_field.empty();
+    if (!is_one && is_of_task && words_.buffers.empty() && words_.left_out.empty() &&
+        !faults_.incomplete(words_.buffers_field))
+      fault("kernels",
+            "several kernels need 'buffers' of the task, which say what each of them reads and writes; add them, or "
+            "write 'kernel'");
     if (is_one && words_.buffers.empty()) all.calls.clear();
     return all;
   }
   /// One more of a stream's kernels.
   void add(const KernelSpec& spec, const std::optional<Transfer>& transfer, Kernel& all, const std::string& field) {
     const bool is_first = all.calls.empty();
+    const bool first_was_placed = is_placed_;
     const VertexId on = is_first || !spec.on.empty() ? place(spec, transfer, field) : all.on;
     const Duration usual = time(spec, transfer, field);
     if (is_first) all.on = on;
     if (is_first) all.capture = spec.capture;
-    if (is_placed_ && on != all.on)
+    if (!is_first && first_was_placed && is_placed_ && on != all.on)
       fault(path_of(field, "on"), "the kernels of a stream run in one place; write this one in a stream of its own");
     if (spec.capture != all.capture)
       fault(path_of(field, "capture"), "the kernels of a stream are captured together; write the same for all of them");
+    if (spec.worst && *spec.worst < usual && !words_.buffers.empty())
+      fault(path_of(field, "worst"), fmt::format("the kernel's worst time {} is below its usual {}; raise 'worst'",
+                                                 to_string(*spec.worst), to_string(usual)));
+    if (usual < Duration{0} && !words_.buffers.empty())
+      fault(path_of(field, "time"), "a time below 0; write 0 or more");
     all.time = add_saturating(all.time, usual);
     all.worst = add_saturating(all.worst, spec.worst.value_or(usual));
     all.name += (is_first ? "" : ", ") + spec.name;
     all.calls.push_back({spec.name, usual, buffers(spec.reads, on, path_of(field, "reads")),
-                         buffers(spec.writes, on, path_of(field, "writes"))});
+                         buffers(spec.writes, on, path_of(field, "writes")), counted_});
   }
 
   const StreamSpec& spec_;
@@ -235,8 +268,10 @@ class StreamCompiler {
   const StreamWords& words_;
   Faults& faults_;
   std::string path_;
-  bool is_sound_ = true;   // the transfer
-  bool is_placed_ = true;  // the kernel that is being read
+  bool is_sound_ = true;             // the transfer
+  bool is_placed_ = true;            // the kernels so far
+  bool is_complete_ = true;          // what is named
+  std::optional<BufferId> counted_;  // by the time of the kernel that is being read
 };
 
 }  // namespace
@@ -275,7 +310,12 @@ std::optional<BufferId> find_buffer(const StreamWords& words, const std::string&
   const std::span<const NamedBuffer> buffers = words.buffers;
   const auto found = std::ranges::find(buffers, name, &NamedBuffer::name);
   if (found != buffers.end()) return BufferId{static_cast<std::size_t>(found - buffers.begin())};
+  if (std::ranges::find(words.left_out, name) != words.left_out.end()) return std::nullopt;
   if (!words.buffers_field.empty() && faults.incomplete(words.buffers_field)) return std::nullopt;
+  if (words.buffers_field.empty()) {
+    faults.add(path, "buffers with names are those of a task; write 'from', 'to' and 'size' here");
+    return std::nullopt;
+  }
   std::vector<std::string_view> names;
   for (const NamedBuffer& known : buffers) names.push_back(known.name);
   const std::string guess = suggestion(name, names);
@@ -292,8 +332,9 @@ std::optional<Batch> compile_streams(std::span<const StreamSpec> streams, Mergin
     const std::string at = path_of(path, i);
     const std::size_t before = faults.added();
     check_fields(streams[i], faults, at);
-    resolved.push_back(StreamCompiler(streams[i], words, faults, at).compile(i));
-    sound.push_back(faults.added() == before && !faults.unread(at));
+    StreamCompiler compiler(streams[i], words, faults, at);
+    resolved.push_back(compiler.compile(i));
+    sound.push_back(faults.added() == before && !faults.unread(at) && compiler.is_complete());
   }
   if (std::ranges::count(sound, false) > 0 || faults.unread(path)) {
     Batch::check(words.machine, resolved, sound, faults, path);
@@ -314,7 +355,8 @@ std::vector<Error> notes_on(std::span<const StreamSpec> streams, const Parameter
                             const std::string& path) {
   std::vector<Error> notes;
   for (std::size_t i = 0; i < streams.size(); ++i) {
-    if (!streams[i].size) continue;
+    if (!streams[i].size || !streams[i].copy.empty())
+      continue;  // of copies by name the task tells (`notes_on_buffers`)
     const SizeSpec& size = *streams[i].size;
     const auto note = [&](std::string message) {
       Error said{ErrorCode::InvalidInput, std::move(message)};

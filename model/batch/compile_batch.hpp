@@ -16,7 +16,8 @@ struct StreamWords {
   const Topology& machine;
   const Parameters& parameters;
   std::span<const NamedBuffer> buffers = {};  ///< of their task; empty: copies have memory of their own
-  std::string buffers_field = {};             ///< path of those, which may be at fault themselves
+  std::string buffers_field = {};             ///< path of those, which may be at fault themselves; empty: of no task
+  std::vector<std::string> left_out = {};     ///< names of those that are
 };
 
 /// The vertex of that name; a fault and the first one where there is none.
@@ -30,7 +31,7 @@ struct StreamWords {
 [[nodiscard]] Bytes bytes_of(const SizeSpec& size, const Parameters& parameters, Faults& faults,
                              const std::string& path, Rounding rounding = Rounding::Up);
 
-/// The position of a buffer; a fault where there is none of that name.
+/// The position of a buffer; a fault where there is none of that name. Nothing, and no fault, where it is at fault.
 /// @param path  of the name, for the fault
 [[nodiscard]] std::optional<BufferId> find_buffer(const StreamWords& words, const std::string& name, Faults& faults,
                                                   const std::string& path);

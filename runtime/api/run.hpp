@@ -100,7 +100,8 @@ struct TaskProgram {
   /// i modulo their number); of a kept buffer one. It outlives the run. What jobs write of it may be written before the
   /// first job, too. See `Runtime::wrap`.
   std::map<std::string, std::vector<std::span<std::byte>>, std::less<>> memory = {};
-  /// Fills the kept buffers, before the first job, but those in `memory`.
+  /// Fills the kept buffers, before the first job, but those in `memory`; and once more where the run goes on behind a
+  /// lost GPU.
   std::function<void(const KeptBuffers&)> on_start = {};
   /// Parameters of a stream's kernel, or of each of them; asked before the run starts.
   std::function<std::vector<std::byte>(std::size_t batch, std::size_t stream)> parameters = {};

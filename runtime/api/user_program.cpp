@@ -18,23 +18,29 @@ std::span<std::byte> Job::buffer(std::string_view name) const {
   return memory_ != nullptr ? memory_->buffer(name) : std::span<std::byte>{};
 }
 
-std::span<std::byte> KeptBuffers::buffer(std::string_view name) const { return memory_->buffer(name); }
+std::span<std::byte> KeptBuffers::buffer(std::string_view name) const {
+  return memory_ != nullptr ? memory_->buffer(name) : std::span<std::byte>{};
+}
 
 }  // namespace tutti
 
 namespace tutti::internal {
 
+Expected<void> UserProgram::make_set(DeviceBackend& backend, std::size_t buffer_set) {
+  if (buffer_set == 0) sets_.clear();  // the run goes on with other buffers
+  return buffers_.make_set(backend, buffer_set).map([&] {
+    sets_.emplace_back().name(buffers_.named().of_host(buffer_set));
+  });
+}
+
 Expected<std::vector<StreamBinding>> UserProgram::bind(DeviceBackend& backend, const Batch& operation,
                                                        std::size_t batch, std::size_t buffer_set) {
   auto bindings = buffers_.bind(backend, operation, batch, buffer_set);
   if (!bindings) return bindings;
-  if (batch == 0 && buffer_set == 0) sets_.clear();  // the run goes on with other buffers
-  if (buffer_set == sets_.size()) sets_.emplace_back();
   std::vector<JobMemory::Ends> ends;
   for (const StreamBinding& binding : *bindings)
     ends.push_back({host_bytes(binding.source), host_bytes(binding.destination)});
   sets_[buffer_set].add(std::move(ends));
-  if (buffers_.named().is_used()) sets_[buffer_set].name(buffers_.named().of_host(buffer_set));
   if (users_ == nullptr || !users_->parameters) return bindings;
   const auto ask = [&] {
     for (std::size_t s = 0; s < bindings->size(); ++s) {

@@ -81,6 +81,7 @@ class UserProgram final : public TaskProgram {
         guard_(&guard),
         buffers_(machine, task, seed, users == nullptr ? nullptr : &users->memory) {}
 
+  [[nodiscard]] Expected<void> make_set(DeviceBackend& backend, std::size_t buffer_set) override;
   [[nodiscard]] Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const Batch& operation,
                                                           std::size_t batch, std::size_t buffer_set) override;
   [[nodiscard]] Expected<void> on_start(Executor& executor) override;

@@ -229,8 +229,10 @@ bool DispatchedRun::idle(Duration until) {
 void DispatchedRun::arm_next() {
   const auto next = scheduler_->next_job();
   if (!next) return;
-  auto& chunks = tasks_[next->task.index()].chunks_of(next->index);
-  if (!chunks.empty()) arm_region(executor_, std::span(chunks).first(tasks_[next->task.index()].region_ends.front()));
+  TaskState& state = tasks_[next->task.index()];
+  if (state.writes_kept) return;  // where another job comes, what is armed runs to its end and does not count
+  auto& chunks = state.chunks_of(next->index);
+  if (!chunks.empty()) arm_region(executor_, std::span(chunks).first(state.region_ends.front()));
 }
 
 Duration DispatchedRun::issue_ahead(Duration instant) {

@@ -49,6 +49,10 @@ class FaultyMachines::Program final : public TaskProgram {
                                             std::size_t buffer_set) override {
     return program_.bind(backend, operation, batch, buffer_set);
   }
+  [[nodiscard]] Expected<void> make_set(DeviceBackend& backend, std::size_t buffer_set) override {
+    return program_.make_set(backend, buffer_set);
+  }
+  [[nodiscard]] Expected<void> on_start(Executor& executor) override { return program_.on_start(executor); }
   [[nodiscard]] bool fills_input() const override { return program_.fills_input(); }
   void on_ready(const Job& job) override { program_.on_ready(job); }
   Expected<void> on_host_step(Job& job, std::size_t step) override {

@@ -45,6 +45,7 @@ class Profiler {
     };
     if (std::ranges::none_of(batches, has_kernel)) return {};
     std::vector<PreparedBatch> prepared;
+    if (auto ok = program.make_set(executor_.backend(), 0); !ok) return ok;
     for (std::size_t b = 0; b < batches.size(); ++b) {
       auto bindings = program.bind(executor_.backend(), *batches[b], b, 0);
       if (!bindings) return tl::unexpected(std::move(bindings.error()));
@@ -58,6 +59,7 @@ class Profiler {
     }
     std::vector<std::size_t> first_chunk(prepared.size() + 1);
     std::iota(first_chunk.begin(), first_chunk.end(), std::size_t{0});
+    if (auto ok = program.on_start(executor_); !ok) return ok;
     const Job job(executor_, task);
     program.on_ready(job);
     const std::vector<std::size_t> regions = region_ends(task, first_chunk, false);
@@ -82,7 +84,10 @@ class Profiler {
     for (; at.stream < bindings.size(); ++at.stream) {
       const CommandStream& stream = batch.streams()[at.stream];
       if (!stream.kernel) continue;
-      BoundKernel kernel{at, {"the kernel", {}, stream.kernel, {}}, bindings[at.stream]};
+      BoundKernel kernel;
+      kernel.at = at;
+      kernel.stream.kernel = stream.kernel;
+      kernel.binding = bindings[at.stream];
       kernel.binding.source = kernel.binding.destination = {};
       const BufferView& input = kernel.binding.kernel_input;
       if (options_.give_outputs && kernel.binding.kernel_output.size.count == 0 && input.size.count > 0) {

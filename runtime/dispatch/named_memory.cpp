@@ -8,24 +8,22 @@
 #include "model/base/random.hpp"
 #include "model/batch/choose_methods.hpp"
 #include "model/planners/planner.hpp"
+#include "sched/tasks/buffer_flow.hpp"
 
 namespace tutti::internal {
 namespace {
 
-/// A batch that copies into a buffer of a GPU, from the first memory of the host that it can be reached from.
+/// A batch that copies into a buffer of a GPU, from the first memory of the host that leads there.
 Expected<Batch> upload_to(const Topology& machine, const BufferView& to) {
-  Expected<Batch> batch = machine_error("no memory of the host leads to it");
-  for (std::size_t v = 0; v < machine.vertices().size(); ++v) {
-    const Vertex& vertex = machine.vertices()[v];
-    if (vertex.kind != VertexKind::Memory || vertex.pageable) continue;
-    Transfer up;
-    up.from = VertexId{v};
-    up.to = to.where;
-    up.size = to.size;
-    batch = Batch::make(machine, {{"upload", up, {}}});
-    if (batch) return choose_methods(*std::move(batch), Basis::Nominal);
-  }
-  return batch;
+  const auto from = memory_before(machine, to.where);
+  if (!from) return machine_error("no memory of the host leads to it");
+  Transfer up;
+  up.from = *from;
+  up.to = to.where;
+  up.size = to.size;
+  return Batch::make(machine, {{"upload", up, {}}}).map([](Batch&& batch) {
+    return choose_methods(std::move(batch), Basis::Nominal);
+  });
 }
 
 /// What goes into a buffer of a GPU before the first job, in memory of the host until then.
@@ -125,10 +123,13 @@ NamedView NamedMemory::view_of(BufferId buffer, std::size_t set) const {
   return {buffers_[buffer.index()].name, sets_[set][buffer.index()]};
 }
 
-Expected<std::vector<StreamBinding>> NamedMemory::bind(DeviceBackend& backend, const Batch& operation,
-                                                       std::size_t set) {
-  while (sets_.size() <= set)
-    if (auto ok = add_set(backend); !ok) return tl::unexpected(std::move(ok.error()));
+Expected<void> NamedMemory::make_set(DeviceBackend& backend, std::size_t set) {
+  while (is_used() && sets_.size() <= set)
+    if (auto ok = add_set(backend); !ok) return ok;
+  return {};
+}
+
+std::vector<StreamBinding> NamedMemory::bind(const Batch& operation, std::size_t set) const {
   const auto views_of = [&](const std::vector<BufferId>& buffers) {
     std::vector<NamedView> views;
     for (const BufferId buffer : buffers) views.push_back(view_of(buffer, set));
@@ -165,6 +166,7 @@ Expected<void> NamedMemory::fill_kept(Executor& executor,
   std::vector<HostBytes> kept;
   for (std::size_t i = 0; i < buffers_.size() && !sets_.empty(); ++i) {
     const BufferView& view = sets_.front()[i];
+    if (buffers_[i].size == Bytes{0}) continue;
     const bool is_users = users_ != nullptr && users_->contains(buffers_[i].name);
     if (!buffers_[i].is_kept || is_users) continue;
     if (machine_.vertex(buffers_[i].in).kind == VertexKind::Memory) {

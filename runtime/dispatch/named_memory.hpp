@@ -36,11 +36,12 @@ class NamedMemory {
   [[nodiscard]] bool is_used() const { return !buffers_.empty(); }
   /// Gives all memory back: a new run.
   void clear();
-  /// The bindings of one batch in one set, which is allocated when it is first asked for.
+  /// Allocates a set, and those before it.
   /// @errors as `DeviceBackend::allocate` and `DeviceBackend::wrap`; InvalidInput: too few slots, or too small ones
-  [[nodiscard]] Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const Batch& operation,
-                                                          std::size_t set);
-  /// The buffers of a set that was bound, for the code of its job.
+  [[nodiscard]] Expected<void> make_set(DeviceBackend& backend, std::size_t set);
+  /// The bindings of one batch in one set. @pre the set was made
+  [[nodiscard]] std::vector<StreamBinding> bind(const Batch& operation, std::size_t set) const;
+  /// The buffers of a set that was made, for the code of its job.
   [[nodiscard]] std::vector<HostBytes> of_host(std::size_t set) const;
   /// Fills the kept buffers before the first job, but those in memory that the program has: with zeros, then with what
   /// a program writes; what lies in GPUs is copied there.

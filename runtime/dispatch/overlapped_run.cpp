@@ -151,6 +151,7 @@ StreamBinding binding_of(const StreamBinding& whole, BufferView on_way, const Co
 Expected<std::vector<std::vector<StreamBinding>>> bind(Executor& executor, const Task& task, TaskProgram& program,
                                                        std::size_t set) {
   std::vector<std::vector<StreamBinding>> bound;
+  if (auto ok = program.make_set(executor.backend(), set); !ok) return tl::unexpected(std::move(ok.error()));
   for (const Batch* batch : batches_of(task)) {
     auto bindings = program.bind(executor.backend(), *batch, bound.size(), set);
     if (!bindings) return tl::unexpected(std::move(bindings.error()));

@@ -33,14 +33,18 @@ Expected<BufferView> PatternProgram::source_of(DeviceBackend& backend, const Tra
   return buffer;
 }
 
-Expected<std::vector<StreamBinding>> PatternProgram::bind(DeviceBackend& backend, const Batch& operation,
-                                                          std::size_t batch, std::size_t buffer_set) {
-  if (batch == 0 && buffer_set == 0) {  // a new run
+Expected<void> PatternProgram::make_set(DeviceBackend& backend, std::size_t buffer_set) {
+  if (buffer_set == 0) {
     buffers_.clear();
     outputs_.clear();
     named_.clear();
   }
-  if (named_.is_used()) return named_.bind(backend, operation, buffer_set);
+  return named_.make_set(backend, buffer_set);
+}
+
+Expected<std::vector<StreamBinding>> PatternProgram::bind(DeviceBackend& backend, const Batch& operation,
+                                                          std::size_t batch, std::size_t buffer_set) {
+  if (named_.is_used()) return named_.bind(operation, buffer_set);
   std::vector<StreamBinding> bindings(operation.streams().size());
   const auto flow_of = [&](std::size_t s) {
     return batch < flow_.size() && s < flow_[batch].size() ? flow_[batch][s] : StreamFlow{};

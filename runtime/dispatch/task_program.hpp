@@ -55,6 +55,9 @@ class TaskProgram {
  public:
   virtual ~TaskProgram() = default;
 
+  /// Makes what a buffer set has, whatever batches there are; called for each set, from 0 on, before its batches are
+  /// bound. Set 0 begins a new run. The default does nothing.
+  [[nodiscard]] virtual Expected<void> make_set(DeviceBackend&, std::size_t /*buffer_set*/) { return {}; }
   /// Makes or finds the buffers of one batch in one buffer set; called for each before the run starts. They outlive the
   /// run.
   /// @param batch  position among the batches of the task's job.
@@ -100,6 +103,7 @@ class PatternProgram final : public TaskProgram {
   PatternProgram(const Topology& machine, const Task& task, std::uint64_t seed, const UsersSlots* users = nullptr)
       : machine_(machine), named_(machine, task.buffers, seed, users), flow_(data_flow(task)), seed_(seed) {}
 
+  [[nodiscard]] Expected<void> make_set(DeviceBackend& backend, std::size_t buffer_set) override;
   [[nodiscard]] Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const Batch& operation,
                                                           std::size_t batch, std::size_t buffer_set) override;
   [[nodiscard]] Expected<void> on_start(Executor& executor) override {

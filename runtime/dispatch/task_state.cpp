@@ -6,6 +6,7 @@
 
 #include "runtime/dispatch/chunk_views.hpp"
 #include "runtime/dispatch/journal_plan.hpp"
+#include "sched/tasks/buffer_flow.hpp"
 #include "sched/tasks/cut.hpp"
 
 namespace tutti::internal {
@@ -58,6 +59,7 @@ TaskState unprepared_task(const PlannedTaskSet& planned, TaskId task, TaskProgra
   TaskState state;
   state.task = &planned.tasks.tasks[task.index()];
   state.program = &program;
+  state.writes_kept = writes_kept_buffers(*state.task);
   const auto needed = static_cast<std::uint64_t>(buffer_sets(*state.task, planned.timings[task.index()]));
   const bool takes_turns = slots_of(*state.task) > 0;  // also of jobs that another run has released
   const auto sets = static_cast<std::size_t>(takes_turns ? needed : std::min(needed, std::max<std::uint64_t>(jobs, 1)));
@@ -77,6 +79,7 @@ Expected<TaskState> prepare_task(Executor& executor, Executor::AdmittedRun& run,
   }
   for (std::size_t set = 0; set < state.releases.size(); ++set) {
     state.chunks.emplace_back();
+    if (auto ok = program.make_set(executor.backend(), set); !ok) return tl::unexpected(std::move(ok.error()));
     for (std::size_t batch = 0; batch < bound.plans.size(); ++batch)
       if (auto ok = prepare_batch(executor, run, state, bound.plans[batch], batch, set); !ok)
         return tl::unexpected(std::move(ok.error()));

@@ -39,6 +39,7 @@ struct TaskState {
   std::vector<ChunkPlace> places;                  ///< [chunks of all batches]
   std::vector<Release> releases;                   ///< [sets] of the job that has it
   std::vector<Hold> holds;                         ///< [sets] of the last job whose callbacks had it
+  bool writes_kept = false;                        ///< its jobs write buffers that are there once for all of them
 
   /// The batches of a job, cut into chunks, in order.
   [[nodiscard]] std::vector<PreparedBatch>& chunks_of(std::uint64_t index) { return chunks[index % chunks.size()]; }

@@ -121,7 +121,7 @@ class JobFlow {
       const std::size_t before = faults_.added();
       for (Access& access : accesses_of(machine_, task_, batch.streams()[s], kernel_field)) {
         const std::string field = path_of(path_of(list, s), access.field);
-        check_beside(batch, s, access, field);
+        if (faults_.added() == before) check_beside(batch, s, access, field);
         if (faults_.added() == before) check_written(access, field);
         if (access.writes && access.bytes.rows == 1) written_[access.buffer].add(access.bytes.at, access.bytes.end());
         met_[access.buffer].push_back({s, std::move(access)});
@@ -134,11 +134,15 @@ class JobFlow {
       if (met.stream == stream || (!met.access.writes && !access.writes) || !meet(met.access.bytes, access.bytes))
         continue;
       const auto does = [&](const Access& one) { return one.writes ? "writes" : "reads"; };
+      const std::int64_t shared =
+          std::min(access.bytes.end(), met.access.bytes.end()) - std::max(access.bytes.at, met.access.bytes.at);
       return faults_.add(
-          field, fmt::format("stream '{}' {} bytes of buffer '{}', which stream '{}' {} in the same batch; let one of "
-                             "them stand in a later batch",
+          field, fmt::format("stream '{}' {} bytes of buffer '{}', which stream '{}' {} in the same batch; {}",
                              batch.streams()[stream].name, does(access), name(access), batch.streams()[met.stream].name,
-                             does(met.access)));
+                             does(met.access),
+                             shared == 1 ? "it is one byte: shares are rounded, so let the parameter be a multiple of "
+                                           "what they divide"
+                                         : "let one of them stand in a later batch"));
     }
   }
   /// That what is read of a GPU's buffer was written there.
@@ -170,6 +174,7 @@ class JobFlow {
 /// What the steps of a job do with each buffer.
 struct BufferUse {
   bool is_read = false, is_written = false;
+  bool is_counted = false;  ///< by the time of a kernel
 };
 
 /// [buffers]
@@ -189,15 +194,20 @@ std::vector<BufferUse> uses_of(const Task& task) {
       if (stream.copied) uses[stream.copied->from.index()].is_read = true;
       if (stream.copied) uses[stream.copied->to.index()].is_written = true;
       if (!stream.kernel) continue;
-      for (const KernelCall& call : stream.kernel->calls) read(call.reads), write(call.writes);
+      for (const KernelCall& call : stream.kernel->calls) {
+        read(call.reads), write(call.writes);
+        if (call.of) uses[call.of->index()].is_counted = true;
+      }
     }
   }
   return uses;
 }
 
-/// Kernels that only pass time need no buffers.
-bool computes_on_nothing(const KernelCall& call) {
-  return call.name != "spin" && call.reads.empty() && call.writes.empty();
+/// What a kernel of the user's lacks: "reads and writes", "reads", "writes"; empty: nothing, or it only passes time.
+std::string_view lacks(const KernelCall& call) {
+  if (call.name == "spin") return "";
+  if (call.reads.empty()) return call.writes.empty() ? "reads and writes" : "reads";
+  return call.writes.empty() ? "writes" : "";
 }
 
 }  // namespace
@@ -205,6 +215,18 @@ bool computes_on_nothing(const KernelCall& call) {
 void check_buffer_flow(const Topology& machine, const TaskSpec& spec, const Task& task, Faults& faults,
                        const std::string& path) {
   JobFlow(machine, spec, task, faults, path).check();
+}
+
+std::optional<VertexId> memory_before(const Topology& machine, VertexId place) {
+  for (std::size_t v = 0; v < machine.vertices().size(); ++v) {
+    if (machine.vertices()[v].kind != VertexKind::Memory || machine.vertices()[v].pageable) continue;
+    Transfer up;
+    up.from = VertexId{v};
+    up.to = place;
+    up.size = Bytes{1};
+    if (Batch::make(machine, {{"up", up, {}}})) return up.from;
+  }
+  return std::nullopt;
 }
 
 bool writes_kept_buffers(const Task& task) {
@@ -216,30 +238,45 @@ bool writes_kept_buffers(const Task& task) {
 
 std::vector<Error> notes_on_buffers(const TaskSet& set) {
   std::vector<Error> notes;
-  const auto note = [&](const Task& task, std::string what, const Place& place) {
+  const auto note = [&](const Task& task, const std::string& what, const Place& place) {
     notes.push_back({ErrorCode::InvalidInput, fmt::format("task '{}': {}", task.name, what), place});
   };
   for (const Task& task : set.tasks) {
     const std::vector<BufferUse> uses = uses_of(task);
     for (std::size_t i = 0; i < uses.size(); ++i) {
+      const auto& [is_read, is_written, is_counted] = uses[i];
       const NamedBuffer& buffer = task.buffers[i];
-      if (!uses[i].is_read && !uses[i].is_written)
+      const Vertex& place = set.machine->vertex(buffer.in);
+      if (buffer.size == Bytes{0})
+        note(task, fmt::format("buffer '{}' has 0 bytes and holds nothing; give it a size", buffer.name), buffer.place);
+      else if (!is_read && !is_written && !is_counted)
         note(task, fmt::format("no step names buffer '{}'; leave it out", buffer.name), buffer.place);
-      else if (!uses[i].is_read && set.machine->vertex(buffer.in).kind == VertexKind::Gpu)
+      else if (!is_read && is_written && place.kind == VertexKind::Gpu)
         note(task,
              fmt::format("nobody reads buffer '{}' of '{}'; copy it back, or let a kernel read it", buffer.name,
-                         set.machine->vertex(buffer.in).name),
+                         place.name),
+             buffer.place);
+      else if (!is_written && place.kind == VertexKind::Device)
+        note(task,
+             fmt::format("nobody fills buffer '{}' of device '{}', which has what the device puts there", buffer.name,
+                         place.name),
              buffer.place);
     }
+    if (task.buffers.empty()) continue;
     for (const Batch* batch : batches_of(task))
-      for (const CommandStream& stream : batch->streams())
-        for (const KernelCall& call : stream.kernel ? stream.kernel->calls : std::vector<KernelCall>{})
-          if (!task.buffers.empty() && computes_on_nothing(call))
+      for (const CommandStream& stream : batch->streams()) {
+        if (stream.copied && stream.transfer->size == Bytes{0})
+          note(task, fmt::format("stream '{}' moves nothing; give it a size above 0, or leave it out", stream.name),
+               stream.place);
+        if (!stream.kernel) continue;
+        for (const KernelCall& call : stream.kernel->calls)
+          if (const std::string_view lack = lacks(call); !lack.empty())
             note(task,
-                 fmt::format("kernel '{}' of stream '{}' reads and writes no buffer; name them in 'reads' and "
+                 fmt::format("kernel '{}' of stream '{}' {} no buffer; name what it works on in 'reads' and "
                              "'writes'",
-                             call.name, stream.name),
+                             call.name, stream.name, lack),
                  stream.place);
+      }
   }
   return notes;
 }

@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@ namespace tutti::internal {
 /// @param path  of the task
 void check_buffer_flow(const Topology& machine, const TaskSpec& spec, const Task& task, Faults& faults,
                        const std::string& path);
+
+/// The first memory of the host from which a buffer there can be filled; nothing where there is none.
+[[nodiscard]] std::optional<VertexId> memory_before(const Topology& machine, VertexId place);
 
 /// Whether jobs of the task write a buffer that is there once for all of them: then each waits for the one before.
 [[nodiscard]] bool writes_kept_buffers(const Task& task);

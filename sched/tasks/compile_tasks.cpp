@@ -48,12 +48,14 @@ void check_cut(Compilation& all, const std::optional<Bytes>& cut, const std::str
 std::vector<BufferId> host_buffers(Compilation& all, const std::vector<std::string>& names,
                                    const std::optional<StreamWords>& words, const std::string& path) {
   std::vector<BufferId> buffers;
-  if (!words && !names.empty())
+  if (!words && !names.empty() && !all.faults.unread("machine"))
     all.faults.add(path, "buffers need a machine; add 'machine' or give --machine, and 'buffers' to the task");
   for (std::size_t i = 0; words && i < names.size(); ++i) {
     const std::string at = path_of(path, i);
     const auto found = find_buffer(*words, names[i], all.faults, at);
     if (!found) continue;
+    if (std::ranges::find(buffers, *found) != buffers.end())
+      all.faults.add(at, fmt::format("buffer '{:.80}' comes twice here; name it once", names[i]));
     buffers.push_back(*found);
     const Vertex& place = words->machine.vertex(words->buffers[found->index()].in);
     if (place.kind != VertexKind::Memory)
@@ -72,34 +74,48 @@ HostStep compile_host_step(Compilation& all, const HostStepSpec& step, const std
           host_buffers(all, step.writes, words, path_of(path, "writes"))};
 }
 
-/// The buffers of a task; one at fault is left out, and so are the faults of those who name it.
-std::vector<NamedBuffer> compile_buffers(Compilation& all, const TaskSpec& spec, const std::string& path) {
-  std::vector<NamedBuffer> buffers;
+/// The faults of a buffer.
+void check_buffer(Compilation& all, const NamedBuffer& buffer, const std::string& in, const std::string& path) {
+  const Vertex& place = all.machine->vertex(buffer.in);
+  if (!is_end(place.kind))
+    return all.faults.add(path_of(path, "in"), fmt::format("'{}' is a {}; buffers lie in a memory, a gpu or a device",
+                                                           in, to_string(place.kind)));
+  if (buffer.size < Bytes{0} || buffer.size > Bytes{1LL << 53})
+    all.faults.add(path_of(path, "size"), "a buffer of so many bytes is not possible; write 0 to 2^53 bytes");
+  const bool is_filled = !buffer.is_kept || place.kind == VertexKind::Memory || memory_before(*all.machine, buffer.in);
+  if (!is_filled)
+    all.faults.add(path, fmt::format("a kept buffer is filled from a memory before the first job, and none leads to "
+                                     "'{}'; keep one that a job copies from, or add the missing links",
+                                     in));
+}
+
+/// The buffers of a task; the words get them, and the names of those at fault, which are left out with the faults of
+/// those who name them.
+void compile_buffers(Compilation& all, const TaskSpec& spec, Task& task, StreamWords& words, const std::string& path) {
   const std::string list = path_of(path, "buffers");
-  if (!spec.buffers.empty() && !all.machine) {
-    if (!all.faults.unread("machine")) all.faults.add(list, "buffers need a machine; add 'machine' or give --machine");
-    return buffers;
-  }
-  if (!spec.buffers.empty() && !spec.job)
-    all.faults.add(list, "'buffers' are for the steps of a 'job'; leave them out beside a 'wcet'");
+  words.buffers_field = list;
   for (const auto& [name, buffer] : spec.buffers) {
     const std::string at = path_of(list, name);
-    check_word(name, {.required = true}, all.faults, at);
     const std::size_t before = all.faults.added();
-    NamedBuffer& made = buffers.emplace_back();
-    made = {name,
-            vertex_of(*all.machine, buffer.in, all.faults, path_of(at, "in")),
-            bytes_of(buffer.size, all.spec.parameters, all.faults, path_of(at, "size")),
-            buffer.keep,
-            buffer.slots,
-            buffer.place};
-    if (!all.faults.unread(path_of(at, "in")) && !is_end(all.machine->vertex(made.in).kind))
-      all.faults.add(path_of(at, "in"), fmt::format("'{}' is a {}; buffers lie in a memory, a gpu or a device",
-                                                    buffer.in, to_string(all.machine->vertex(made.in).kind)));
-    if (all.faults.added() == before && made.size <= Bytes{0} && !all.faults.unread(path_of(at, "size")))
-      all.faults.add(path_of(at, "size"), "a buffer of 0 bytes holds nothing; write a size like 32 MB");
+    if (name.find('.') != std::string::npos)
+      all.faults.add(
+          list, fmt::format("'{:.80}' has a dot, and the name of a buffer has none; write it with '-' or '_'", name));
+    else
+      check_word(name, {.required = true}, all.faults, at);
+    const bool was_read = !all.faults.unread(path_of(at, "in")) && !all.faults.unread(path_of(at, "size"));
+    if (was_read && all.faults.added() == before) {
+      const NamedBuffer made{name,
+                             vertex_of(*all.machine, buffer.in, all.faults, path_of(at, "in")),
+                             bytes_of(buffer.size, all.spec.parameters, all.faults, path_of(at, "size")),
+                             buffer.keep,
+                             buffer.slots,
+                             buffer.place};
+      if (all.faults.added() == before) check_buffer(all, made, buffer.in, at);
+      if (all.faults.added() == before) task.buffers.push_back(made);
+    }
+    if (!was_read || all.faults.added() != before) words.left_out.push_back(name);
   }
-  return buffers;
+  words.buffers = task.buffers;
 }
 
 /// That the slots of buffers suffice for the jobs that can be alive, and are as many of each.
@@ -136,11 +152,10 @@ std::optional<JobStep> compile_step(Compilation& all, const StepSpec& step, cons
   return compile_streams(*step.batch, step.merging.value_or(Merging::On), *words, all.faults, list);
 }
 
-void compile_job(Compilation& all, const TaskSpec& spec, Task& task, const std::string& path) {
+/// @param words  absent: there is no machine
+void compile_job(Compilation& all, const TaskSpec& spec, Task& task, const std::optional<StreamWords>& words,
+                 const std::string& path) {
   const std::string list = path_of(path, "job");
-  std::optional<StreamWords> words;
-  if (all.machine)
-    words.emplace(StreamWords{*all.machine, all.spec.parameters, task.buffers, path_of(path, "buffers")});
   for (std::size_t i = 0; i < spec.job->size(); ++i)
     if (auto step = compile_step(all, (*spec.job)[i], words, path_of(list, i))) task.steps.push_back(*std::move(step));
   if (spec.job->empty()) all.faults.add(list, fmt::format("the job of '{}' has no steps; give it a batch", spec.name));
@@ -232,8 +247,14 @@ Task compile_task(Compilation& all, const TaskSpec& spec, const std::string& pat
         "with 'arrivals: periodic' no job may be left out while all keep to their Wcet; leave the budget out, "
         "or write 'overrun: abort' and no 'suspend_after'");
   const std::size_t before = all.faults.added();
-  task.buffers = compile_buffers(all, spec, path);
-  if (spec.job) compile_job(all, spec, task, path);
+  std::optional<StreamWords> words;
+  if (all.machine)
+    compile_buffers(all, spec, task, words.emplace(StreamWords{*all.machine, all.spec.parameters}), path);
+  if (!spec.buffers.empty() && !spec.job)
+    all.faults.add(path_of(path, "buffers"), "'buffers' are for the steps of a 'job'; leave them out beside a 'wcet'");
+  else if (!spec.buffers.empty() && !all.machine && !all.faults.unread("machine"))
+    all.faults.add(path_of(path, "buffers"), "buffers need a machine; add 'machine' or give --machine");
+  if (spec.job) compile_job(all, spec, task, words, path);
   const bool is_sound = all.faults.added() == before && !all.faults.unread(path);
   if (!task.buffers.empty() && is_sound) check_buffer_flow(*all.machine, spec, task, all.faults, path);
   if (is_sound && task.period > Duration{0}) check_slots(all, spec, task, path);

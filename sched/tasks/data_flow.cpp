@@ -44,7 +44,7 @@ class FlowNotes {
       note(stream, fmt::format("no kernel writes what this transfer copies from '{}'; a kernel's output is copied by a "
                                "later batch, with as many bytes as the kernel's own transfer has",
                                machine_.vertex(transfer->from).name));
-    if (!computes(stream) || machine_.vertex(kernel->on).kind != VertexKind::Gpu) return;
+    if (!computes(stream) || (machine_.vertex(kernel->on).kind != VertexKind::Gpu && transfer)) return;
     if (!transfer) {
       note(stream,
            fmt::format("kernel '{}' gets no bytes to read and to write, as its stream has no transfer", kernel->name));

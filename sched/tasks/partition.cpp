@@ -116,6 +116,7 @@ std::vector<VertexId> gpus_of(const TaskSet& set, const Partition& partition) {
     if (set.machine->vertex(vertex).kind == VertexKind::Gpu) gpus.insert(vertex);
   };
   for (const TaskId task : partition.tasks) {
+    for (const NamedBuffer& buffer : set.tasks[task.index()].buffers) add(buffer.in);
     for (const Batch* batch : batches_of(set.tasks[task.index()])) {
       for (const CommandStream& stream : batch->streams()) {
         if (stream.transfer) add(stream.transfer->from);

@@ -44,9 +44,10 @@ class FlowProgram final : public TaskProgram {
         users_[buffer.name].push_back(own_.emplace_back(static_cast<std::size_t>(buffer.size.count) + 3));
   }
 
-  Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const Batch& operation, std::size_t,
+  Expected<void> make_set(DeviceBackend& backend, std::size_t set) override { return memory_.make_set(backend, set); }
+  Expected<std::vector<StreamBinding>> bind(DeviceBackend&, const Batch& operation, std::size_t,
                                             std::size_t set) override {
-    return memory_.bind(backend, operation, set);
+    return memory_.bind(operation, set);
   }
   Expected<void> on_start(Executor& executor) override {
     return memory_.fill_kept(executor, [&](std::span<const HostBytes> kept) {

@@ -202,6 +202,23 @@ TEST(ApiRun, WorksOnBuffersByTheirNames) {
   EXPECT_EQ(decided, (Pairs{{0, 101}, {1, 102}, {2, 103}, {3, 104}}));
 }
 
+TEST(ApiRun, GivesBuffersToATaskOfTheHostAlone) {
+  const auto machine = tutti::Machine::load(TUTTI_EXAMPLES "/one_gpu.yaml").value();
+  const auto set =
+      TaskSet::parse(machine,
+                     "{version: 1, tasks: [{name: h, period: 1 ms, buffers: {frame: {in: mem0, size: 8 B}, "
+                     "kept: {in: mem0, size: 4 B, keep: true}}, job: [{host: {time: 1 us, reads: [frame, "
+                     "kept]}}]}]}");
+  const auto verdict = tutti::check(set.value()).value();
+  tutti::TaskProgram program;
+  int seen = 0;
+  program.on_start = [&](const tutti::KeptBuffers& kept) { seen += static_cast<int>(kept.buffer("kept").size()); };
+  program.on_ready = [&](const tutti::Job& job) { seen += static_cast<int>(job.buffer("frame").size()); };
+  ASSERT_TRUE(tutti::run(*verdict.admitted, {}, {{"h", program}}, {.jobs = 2}));
+  EXPECT_EQ(seen, 4 + 2 * 8);
+  EXPECT_TRUE(tutti::KeptBuffers().buffer("kept").empty() && tutti::Job().buffer("frame").empty());
+}
+
 /// A camera writes into a ring of three frames, and the result goes into a ring of the program as well.
 constexpr const char* kRing = R"(version: 1
 tasks:

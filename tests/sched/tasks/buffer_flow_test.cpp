@@ -119,7 +119,7 @@ TEST(BufferFlow, RefusesBuffersThatCannotBe) {
   for (const auto& [buffers, what] : std::vector<std::pair<const char*, const char*>>{
            {"a: {in: gpu7, size: 1 kB}", "has no vertex 'gpu7'"},
            {"a: {in: cpu0, size: 1 kB}", "'cpu0' is a cpu; buffers lie in a memory, a gpu or a device"},
-           {"a: {in: gpu0, size: 0 B}", "a buffer of 0 bytes holds nothing"},
+           {"a.b: {in: gpu0, size: 1 kB}", "'a.b' has a dot, and the name of a buffer has none"},
            {"a: {in: gpu0, size: pic}", "no parameter 'pic' is defined"},
            {"a: {in: gpu0}", "'size' is missing in a buffer"},
            {"a: {in: gpu0, size: 1 kB, size: 2 kB}", "the key 'size' stands already"},
@@ -131,6 +131,68 @@ TEST(BufferFlow, RefusesBuffersThatCannotBe) {
                   two_gpus());
   ASSERT_FALSE(declared.has_value());
   EXPECT_NE(declared.error().text().find("'buffers' are for the steps of a 'job'"), std::string::npos);
+}
+
+// gpu1 is reached through gpu0 alone.
+TEST(BufferFlow, RefusesKeptBuffersThatNoMemoryReaches) {
+  const auto study = [](const std::string& keep) {
+    return parse_study(
+        "version: 1\ntasks:\n  - name: t\n    period: 1 ms\n    buffers: {k: {in: gpu1, size: 8 B" + keep +
+            "}}\n    job: [{batch: [{kernel: {writes: [k], time: 1 us}}]}]\n",
+        test::make_machine("  vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}, gpu1: {kind: gpu}}\n  links: [{from: "
+                           "mem0, to: gpu0, bandwidth: 1 GB/s}, {from: gpu0, to: gpu1, bandwidth: 1 GB/s}]\n"));
+  };
+  EXPECT_TRUE(study("").has_value());
+  ASSERT_FALSE(study(", keep: true").has_value());
+  EXPECT_NE(study(", keep: true").error().text().find("none leads to 'gpu1'"), std::string::npos);
+}
+
+// Each fault by itself: what follows from it is not told.
+TEST(BufferFlow, TellsNothingThatFollowsFromAFault) {
+  const std::string job =
+      "      - batch: [{copy: f, to: a, kernel: {reads: [a], time: 1 us}}]\n      - batch: [{copy: a, to: r}]\n";
+  const auto faults = [&](const std::string& a) {
+    return refusal("f: {in: mem0, size: 8 B}, r: {in: mem0, size: 8 B}, a: {" + a + "}", job);
+  };
+  for (const char* const a : {"in: gpu7, size: 8 B", "inn: gpu0, size: 8 B", "in: cpu0, size: 8 B", "in: gpu0, size: x",
+                              "in: gpu0", "in: gpu0, size: -1 B"})
+    EXPECT_EQ(std::ranges::count(faults(a), '\n'), 0) << faults(a);
+  for (const char* const kernels : {"[{on: gpu9, time: 1 us}, {on: gpu0, time: 1 us, reads: [reference]}]",
+                                    "[{time: 1 us}, {on: gpu1, time: 1 us}]"}) {
+    const std::string text = refusal(kBuffers, std::string("      - batch: [{kernels: ") + kernels + "}]\n");
+    EXPECT_EQ(std::ranges::count(text, '\n'), 0) << text;
+    EXPECT_EQ(text.find("run in one place"), std::string::npos) << text;
+  }
+}
+
+TEST(BufferFlow, RefusesWhatIsForBuffersElsewhere) {
+  const auto without = [](const std::string& stream) {
+    const auto study =
+        parse_study("version: 1\ntasks:\n  - {name: t, period: 1 ms, job: [{batch: [" + stream + "]}]}\n", two_gpus());
+    return study ? "" : study.error().text();
+  };
+  EXPECT_NE(without("{from: mem0, to: gpu0, size: 1 kB, at: 5 B}").find("'at' and 'to_at' are for 'copy'"),
+            std::string::npos);
+  EXPECT_NE(without("{from: mem0, to: gpu0, size: 1 kB, kernels: [{name: a, time: 1 us}]}")
+                .find("several kernels need 'buffers' of the task"),
+            std::string::npos);
+  EXPECT_EQ(without("{from: mem0, to: gpu0, size: 1 kB, kernel: {name: a, time: 1 us}}"), "");
+}
+
+// Two halves of 101 bytes, each rounded up.
+TEST(BufferFlow, NamesTheRoundingOfShares) {
+  const auto halves = [](const std::string& image) {
+    const auto study = parse_study(
+        "version: 1\nparameters: {image: " + image +
+            "}\ntasks:\n  - name: t\n    period: 1 ms\n    buffers: {a: {in: gpu0, size: 50% of image, keep: true}, b: "
+            "{in: gpu1, size: 50% of image, keep: true}, back: {in: mem0, size: image}}\n    job: [{batch: [{copy: a, "
+            "to: "
+            "back}, {copy: b, to: back, to_at: 50% of image}]}]\n",
+        two_gpus());
+    return study ? "" : study.error().text();
+  };
+  EXPECT_EQ(halves("100 B"), "");
+  EXPECT_NE(halves("101 B").find("it is one byte: shares are rounded"), std::string::npos) << halves("101 B");
 }
 
 // A deadline of 2.5 periods: three jobs can be alive.
@@ -173,16 +235,20 @@ TEST(BufferFlow, KeptBuffersThatJobsWriteDoNotOverlap) {
 TEST(BufferFlow, NotesWhatNobodyUses) {
   const auto study = parse_study(
       "version: 1\ntasks:\n  - name: t\n    period: 1 ms\n    buffers: {frame: {in: mem0, size: 8 B}, picture: {in: "
-      "gpu0, size: 8 B}, lost: {in: gpu1, size: 8 B}}\n    job:\n      - batch: [{copy: frame, to: picture, kernel: "
-      "{name: count, time: 1 us}}]\n",
+      "gpu0, size: 8 B}, lost: {in: gpu1, size: 8 B}, counted: {in: gpu1, size: 8 B}, none: {in: gpu0, size: 0 B}}\n   "
+      " "
+      "job:\n      - batch: [{copy: frame, to: picture, kernels: [{name: count, time: 1 us}, {name: read, reads: "
+      "[picture], throughput: 1 GB/s, of: counted}]}, {copy: frame, at: 8 B, to: none}]\n",
       two_gpus());
   ASSERT_TRUE(study.has_value()) << study.error().text();
   std::string notes;
   for (const Error& note : notes_on_buffers(study->tasks)) notes += note.text() + "\n";
   EXPECT_NE(notes.find("no step names buffer 'lost'"), std::string::npos) << notes;
-  EXPECT_NE(notes.find("nobody reads buffer 'picture' of 'gpu0'"), std::string::npos) << notes;
+  EXPECT_NE(notes.find("buffer 'none' has 0 bytes"), std::string::npos) << notes;
+  EXPECT_NE(notes.find("stream 'stream1' moves nothing"), std::string::npos) << notes;
+  EXPECT_NE(notes.find("kernel 'read' of stream 'stream0' writes no buffer"), std::string::npos) << notes;
   EXPECT_NE(notes.find("kernel 'count' of stream 'stream0' reads and writes no buffer"), std::string::npos) << notes;
-  EXPECT_EQ(std::ranges::count(notes, '\n'), 3) << notes;
+  EXPECT_EQ(std::ranges::count(notes, '\n'), 5) << notes;
 }
 
 // Columns of one image, side by side.
