@@ -129,6 +129,9 @@ CapacityRow find_row(const TaskStudy& study, const CapacityAnswer& answer, const
   CapacityRow row;
   row.planner = planner;
   row.capacity = find_capacity(holds, question_for(study, tunable, answer.wanted));
+  std::erase_if(row.capacity.holes, [&](const Hole& hole) {  // what the file cannot have is not refused by a test
+    return !with_value(study, tunable, hole.from) && !with_value(study, tunable, hole.to);
+  });
   if (row.capacity.value) row.there = point_at(study, tunable, planner, *row.capacity.value);
   return row;
 }
@@ -180,6 +183,12 @@ std::optional<Error> nothing_found(const TaskStudy& study, const CapacityAnswer&
     if (!found.value || (found.beyond && with_value(study, tunable, *found.beyond))) return std::nullopt;
   }
   const std::int64_t limit = *answer.rows.front().capacity.value;
+  if (const auto beyond = answer.rows.front().capacity.beyond; beyond && *beyond <= most_value(tunable.kind))
+    if (const auto invalid = with_value(study, tunable, *beyond); !invalid && limit < most_value(tunable.kind) / 2)
+      return refused(fmt::format(
+          "every deadline is guaranteed with {} of {}, and not every value beyond makes a valid file (at {}: {}); let "
+          "its shares divide it, or use --set",
+          name_of(tunable), text(limit), text(*beyond), invalid.error().message));
   return refused(fmt::format("every {} {} the limit of {} is schedulable; there is nothing to search for",
                              name_of(tunable), answer.wanted == Extreme::Largest ? "up to" : "down to", text(limit)));
 }

@@ -28,6 +28,14 @@ class Capacity(Programs):
             self.assertEqual([point["schedulable"] for point in row["curve"]], [True] * 5 + [False])
             self.assertEqual([point["wcet_growth"] for point in row["curve"]], [None, 4, 2, 1.3333, 1, 0.8])
 
+    # Buffers that join two shares: only even images are possible, and odd ones are no answer of a test.
+    def test_values_that_make_no_valid_file_are_not_refused_by_a_test(self):
+        text = self.TASKS.replace("period: 10 ms, job: [{batch: [{from: mem0, to: gpu0, size: image}]}]", "period: 10 ms, buffers: {f: {in: mem0, size: image}, g: {in: gpu0, size: image}}, job: "
+                                  "[{batch: [{copy: f, size: 50% of image, to: g}, {copy: f, at: 50% of image, size: 50% of image, to: g, to_at: 50% of image}]}, {batch: [{kernel: {reads: [g], time: 1 ns}}]}]")
+        answer = self.object_of(0, "capacity", self.tasks(text), "--parameter", "image", "--json", "--planner", "time_division")
+        self.assertEqual(answer["planners"][0]["holes"], [])
+        self.assertGreater(answer["planners"][0]["value_bytes"], 9_990_000)
+
     # The engine is in use for all the time at 10 MB, whether jobs overlap or not; kernels of 5 ms at 10 MB leave 6.7 of it
     # where they do not.
     def test_jobs_that_overlap_have_a_row(self):
