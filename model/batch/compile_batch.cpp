@@ -151,6 +151,7 @@ class StreamCompiler {
   }
 
   Duration time(const KernelSpec& kernel, const std::optional<Transfer>& transfer, const std::string& field) {
+    counted_.reset();
     if (kernel.time.has_value() == kernel.throughput.has_value())
       return fault(field, "a kernel has either 'time' or 'throughput'; write one of the two"), Duration{};
     if (!kernel.of.empty() && kernel.time)
@@ -160,7 +161,6 @@ class StreamCompiler {
       return fault(path_of(field, "throughput"), "this throughput is not above 0; write a rate like 10 GB/s"),
              Duration{};
     std::optional<Bytes> bytes = transfer ? std::optional(transfer->size) : std::nullopt;
-    counted_.reset();
     if (!kernel.of.empty()) {
       counted_ = buffer(kernel.of, path_of(field, "of"));
       if (!counted_) return Duration{};
