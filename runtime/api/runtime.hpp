@@ -130,16 +130,17 @@ class TUTTI_API Runtime {
   [[nodiscard]] Expected<Buffer> allocate_unwritten(std::string_view place, Bytes size);
   /// A buffer of memory that the program has: an image, a camera's ring, a tensor of a library. Nothing is copied, and
   /// it is never freed here. Pinned memory of the host and memory of GPUs are taken as they are, and stay so; other
-  /// memory of the host is pinned, which takes some 0.2 ms a MiB, unless the machine calls its place pageable. A page
-  /// is pinned once: wrap the whole of what lies in common pages, and then what lies in it. On the simulated machine
-  /// memory of the host stands for that of any place.
+  /// memory of the host is pinned, which takes some 0.2 ms a MiB, unless the machine calls its place pageable. What
+  /// reaches over the end of pinned memory is refused: wrap the whole once, and then what lies in it. On the simulated
+  /// machine memory of the host stands for that of any place.
   ///
   /// Memory is unpinned when its buffers have gone and no run of the program is armed or under way, at the end of a
-  /// call of a runtime; so wrap what is used again once, and keep its buffer. What a lost GPU may use stays pinned.
+  /// call of a runtime; the driver then waits for what other streams of the program run. So wrap what is used again
+  /// once, and keep its buffer. What a lost GPU may use stays pinned.
   /// @param memory  stays until `owner` goes; without an owner let its buffers go while no run is armed or under way
   /// @param owner   goes when the memory is not used any more, in a call of any runtime; may be null
   /// @errors InvalidInput: no such memory or GPU, no address, memory of a GPU that is not the place, memory of the host
-  ///         for a GPU, managed memory, a page that is pinned already. Machine: the host refuses to pin it.
+  ///         for a GPU, managed memory, memory that is pinned in part. Machine: the host refuses to pin it.
   ///
   ///     std::vector<std::byte> image(1 << 20);
   ///     auto buffer = runtime.wrap("mem0", image);

@@ -135,8 +135,8 @@ TUTTI_C_API void tutti_runtime_free(tutti_runtime* runtime);
 TUTTI_C_API tutti_buffer* tutti_buffer_allocate(tutti_runtime* runtime, const char* place, int64_t size);
 /** A buffer of memory that the program has; nothing is copied, and it is not freed. Pinned memory of the host and
  * memory of GPUs are taken as they are; other memory of the host is pinned until its buffers have gone and no run of
- * the program is armed or under way. A page is pinned once: wrap the whole of what lies in common pages, and then what
- * lies in it.
+ * the program is armed or under way. What reaches over the end of pinned memory is refused: wrap the whole once, and
+ * then what lies in it.
  *  @param memory    stays until `released` is called; without it, free its buffers while no run is armed or under way
  *  @param released  called once with `user`, at the end of any call, when the memory is not used any more; not where
  *                   this call fails, and never where a lost GPU may use the memory. It may be null, and throws nothing.

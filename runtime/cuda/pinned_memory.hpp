@@ -27,7 +27,7 @@ class PinnedMemory {
   /// @errors Machine: the host has not so much, or refuses to pin it.
   [[nodiscard]] static Expected<PinnedMemory> make(std::size_t size, int numa_node = -1);
   /// Pins memory that somebody else has.
-  /// @errors InvalidInput: one of its pages is pinned already. Machine: the host refuses to pin it.
+  /// @errors InvalidInput: a part of it is pinned already. Machine: the host refuses to pin it.
   [[nodiscard]] static Expected<PinnedMemory> around(std::span<std::byte> memory);
 
   [[nodiscard]] std::byte* data() const { return data_; }
