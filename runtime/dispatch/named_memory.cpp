@@ -72,8 +72,9 @@ void NamedMemory::clear() {
 }
 
 Expected<std::optional<std::span<std::byte>>> NamedMemory::users_slot(const NamedBuffer& buffer) const {
-  const auto users = users_ == nullptr ? UsersSlots::const_iterator{} : users_->find(buffer.name);
-  if (users_ == nullptr || users == users_->end()) return std::nullopt;
+  if (users_ == nullptr) return std::nullopt;
+  const auto users = users_->find(buffer.name);
+  if (users == users_->end()) return std::nullopt;
   const std::size_t set = buffer.is_kept ? 0 : sets_.size();
   const std::vector<std::span<std::byte>>& slots = users->second;
   if (set >= slots.size())
