@@ -28,7 +28,7 @@ TEST_P(CudaFlow, GivesTheBytesOfAPlainProgram) {
   FlowTraits traits;
   traits.gpus = {"gpu0", "gpu1", "gpu2"};
   traits.work_on_cpu = way.overlap == Overlap::Off;
-  for (std::uint64_t seed = 1; seed <= (test::kDevicesAreInTime ? 20U : 8U); ++seed) {
+  for (std::uint64_t seed = 1; seed <= (test::kDevicesAreInTime ? 20U : 3U); ++seed) {
     Station station(std::make_unique<test::DeviceClock>(), make_backend);
     ASSERT_TRUE(station.kernels.add("mix", test::mix, test::device_mix()).has_value());
     test::expect_flows(station, seed, way, traits, std::chrono::milliseconds{20}, false, 3);
