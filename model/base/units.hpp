@@ -38,7 +38,7 @@ inline constexpr double kLeastRate = 1e-6;
 [[nodiscard]] std::string pattern_of_duration();
 [[nodiscard]] std::string pattern_of_rate();
 
-/// An exact share of a size, in percent, rounded up to a byte: "12.5" of 8 B is 1 B.
+/// An exact share of a size, in percent, rounded to a byte: "12.5" of 8 B is 1 B.
 /// @errors  InvalidInput: no number, negative, above 1e6 percent.
 [[nodiscard]] Expected<Bytes> parse_percentage(std::string_view percent, Bytes of, Rounding rounding = Rounding::Up);
 

@@ -142,12 +142,10 @@ inline TaskSetSpec with_period(TaskSetSpec spec, const FlowWay& way, Duration pe
   return spec;
 }
 
-/// The set of some flows with about the shortest period that is admitted, so that many jobs are under way at a time.
+/// The set with about the shortest period that is admitted, so that many jobs are under way at a time.
 /// @param longest  period
-inline TaskSetSpec flow_set(std::vector<TaskSpec> tasks, const FlowWay& way, const Topology& machine,
-                            Duration longest) {
-  TaskSetSpec spec{.overlap = way.overlap, .tasks = std::move(tasks)};
-  if (way.cut) spec.preemption = Preemption::BetweenBatches, spec.cut = Bytes{100};
+inline TaskSetSpec with_shortest_period(const TaskSetSpec& spec, const FlowWay& way, const Topology& machine,
+                                        Duration longest) {
   for (Duration period = std::chrono::microseconds{2}; period < longest; period = period * 3 / 2) {
     TaskSetSpec shorter = with_period(spec, way, period);
     const auto set = compile(shorter, machine);
@@ -165,8 +163,10 @@ inline void expect_flows(Station& station, std::uint64_t seed, const FlowWay& wa
   if (way.overlap == Overlap::On) traits.kept = false;
   std::vector<TaskSpec> tasks;
   for (int i = random.between(1, 2); i > 0; --i) tasks.push_back(random_flow(random, "t" + std::to_string(i), traits));
-  TaskSetSpec spec = flow_set(std::move(tasks), way, station.machine, longest);
-  if (!shortest) spec = with_period(spec, way, longest);
+  TaskSetSpec flows{.overlap = way.overlap, .tasks = std::move(tasks)};
+  if (way.cut) flows.preemption = Preemption::BetweenBatches, flows.cut = Bytes{100};
+  const TaskSetSpec spec = shortest ? with_shortest_period(flows, way, station.machine, longest)
+                                    : with_period(std::move(flows), way, longest);
   const auto set = compile(spec, station.machine);
   ASSERT_TRUE(set.has_value()) << set.error().text();
   std::vector<std::unique_ptr<FlowProgram>> programs;
