@@ -48,10 +48,9 @@ class Reader {
       if (word.text == text) return word.meaning;
       known.push_back(word.text);
     }
-    const std::string guess = internal::suggestion(text, known);
     const std::vector<std::string> names(known.begin(), known.end());
     fault(fmt::format("--{}: there is no '{:.80}';{}", option, text,
-                      guess.empty() ? " give one of " + internal::joined(names) : guess));
+                      internal::suggestion_or(text, known, "give one of " + internal::joined(names))));
     return words.front().meaning;
   }
 

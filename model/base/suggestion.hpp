@@ -59,4 +59,11 @@ inline std::string without_case(std::string_view word) {
   return nearest ? fmt::format(" did you mean '{}'?", *nearest) : "";
 }
 
+/// That, or what else is to be done where no word is near.
+[[nodiscard]] inline std::string suggestion_or(std::string_view word, std::span<const std::string_view> known,
+                                               std::string_view otherwise) {
+  const std::string guess = suggestion(word, known);
+  return guess.empty() ? fmt::format(" {}", otherwise) : guess;
+}
+
 }  // namespace tutti::internal

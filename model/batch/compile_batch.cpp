@@ -176,24 +176,26 @@ class StreamCompiler {
 
   /// The buffers that a kernel names, of which each is to lie where it runs.
   std::vector<BufferId> buffers(const std::vector<std::string>& names, VertexId on, const std::string& field) {
-    std::vector<BufferId> found;
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      const std::string at = path_of(field, i);
-      const auto one = buffer(names[i], at);
-      if (!one) continue;
-      if (std::ranges::find(found, *one) != found.end())
-        fault(at, fmt::format("buffer '{:.80}' comes twice here; name it once", names[i]));
-      found.push_back(*one);
-      const Vertex &place = machine_.vertex(on), &lies = machine_.vertex(words_.buffers[one->index()].in);
-      if (!is_sound_ || !is_placed_) continue;
-      if (place.kind == VertexKind::Cpu && lies.kind != VertexKind::Memory)
-        fault(at, fmt::format("this runs on '{}', and buffer '{}' lies in '{}'; copy it into a memory first",
-                              place.name, names[i], lies.name));
-      if (place.kind == VertexKind::Gpu && place.name != lies.name)
-        fault(at, fmt::format("this runs on '{}', and buffer '{}' lies in '{}'; copy it first, to a buffer in '{}'",
-                              place.name, names[i], lies.name, place.name));
+    std::vector<BufferId> known;
+    const auto found = find_buffers(words_, names, faults_, path_of(path_, field));
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      is_complete_ = is_complete_ && found[i];
+      if (!found[i]) continue;
+      known.push_back(*found[i]);
+      if (is_sound_ && is_placed_) check_place(*found[i], on, path_of(field, i));
     }
-    return found;
+    return known;
+  }
+  /// That what runs somewhere reaches a buffer.
+  void check_place(BufferId id, VertexId on, const std::string& field) {
+    const NamedBuffer& buffer = words_.buffers[id.index()];
+    const Vertex &place = machine_.vertex(on), &lies = machine_.vertex(buffer.in);
+    if (place.kind == VertexKind::Cpu && lies.kind != VertexKind::Memory)
+      fault(field, fmt::format("this runs on '{}', and buffer '{}' lies in '{}'; copy it into a memory first",
+                               place.name, buffer.name, lies.name));
+    if (place.kind == VertexKind::Gpu && place.name != lies.name)
+      fault(field, fmt::format("this runs on '{}', and buffer '{}' lies in '{}'; copy it first, to a buffer in '{}'",
+                               place.name, buffer.name, lies.name, place.name));
   }
 
   /// Where a kernel runs that does not say it: where the transfer ends, else where its buffers lie.
@@ -280,9 +282,8 @@ VertexId vertex_of(const Topology& machine, const std::string& name, Faults& fau
   if (const auto vertex = machine.find_vertex(name)) return *vertex;
   std::vector<std::string_view> names;
   for (const Vertex& known : machine.vertices()) names.push_back(known.name);
-  const std::string guess = suggestion(name, names);
   faults.add(path, fmt::format("machine '{}' has no vertex '{}';{}", machine.name(), name,
-                               guess.empty() ? " use one of its names" : guess));
+                               suggestion_or(name, names, "use one of its names")));
   return {};
 }
 
@@ -294,9 +295,8 @@ Bytes bytes_of(const SizeSpec& size, const Parameters& parameters, Faults& fault
     if (faults.unread("parameters")) return {};
     std::vector<std::string_view> names;
     for (const auto& [known, bytes] : parameters) names.push_back(known);
-    const std::string guess = suggestion(size.parameter, names);
     const std::string remedy =
-        guess.empty() ? " write a size like 32 MB, or add it to 'parameters' of a task set" : guess;
+        suggestion_or(size.parameter, names, "write a size like 32 MB, or add it to 'parameters' of a task set");
     return faults.add(path, fmt::format("no parameter '{}' is defined;{}", size.parameter, remedy)), Bytes{};
   }
   if (size.percent.empty()) return parameter->second;
@@ -318,10 +318,21 @@ std::optional<BufferId> find_buffer(const StreamWords& words, const std::string&
   }
   std::vector<std::string_view> names;
   for (const NamedBuffer& known : buffers) names.push_back(known.name);
-  const std::string guess = suggestion(name, names);
-  const std::string remedy = guess.empty() ? " add it to 'buffers' of the task" : guess;
+  const std::string remedy = suggestion_or(name, names, "add it to 'buffers' of the task");
   faults.add(path, fmt::format("no buffer '{:.80}' is defined;{}", name, remedy));
   return std::nullopt;
+}
+
+std::vector<std::optional<BufferId>> find_buffers(const StreamWords& words, const std::vector<std::string>& names,
+                                                  Faults& faults, const std::string& path) {
+  std::vector<std::optional<BufferId>> found;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto one = find_buffer(words, names[i], faults, path_of(path, i));
+    if (one && std::ranges::find(found, one) != found.end())
+      faults.add(path_of(path, i), fmt::format("buffer '{:.80}' comes twice here; name it once", names[i]));
+    found.push_back(one);
+  }
+  return found;
 }
 
 std::optional<Batch> compile_streams(std::span<const StreamSpec> streams, Merging merging, const StreamWords& words,

@@ -36,6 +36,13 @@ struct StreamWords {
 [[nodiscard]] std::optional<BufferId> find_buffer(const StreamWords& words, const std::string& name, Faults& faults,
                                                   const std::string& path);
 
+/// The positions of the buffers of a list, by their names; a fault where one is none, and where one comes twice.
+/// @param path  of the list, for the faults
+/// @return [names]
+[[nodiscard]] std::vector<std::optional<BufferId>> find_buffers(const StreamWords& words,
+                                                                const std::vector<std::string>& names, Faults& faults,
+                                                                const std::string& path);
+
 /// The batch of these streams on a machine: names become ids, shares become bytes.
 /// @param path  of the list, for the faults: "streams"
 /// @return  nothing where a stream is at fault.

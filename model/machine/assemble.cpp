@@ -104,8 +104,8 @@ std::optional<VertexId> resolve(const Parts& parts, const std::string& name, Fau
   if (faults.incomplete("vertices")) return std::nullopt;
   std::vector<std::string_view> names;
   for (const Vertex& vertex : parts.spec.vertices) names.push_back(vertex.name);
-  const std::string guess = suggestion(name, names);
-  faults.add(field, fmt::format("there is no vertex '{}';{}", name, guess.empty() ? " add it to 'vertices'" : guess));
+  faults.add(field,
+             fmt::format("there is no vertex '{}';{}", name, suggestion_or(name, names, "add it to 'vertices'")));
   return std::nullopt;
 }
 

@@ -188,6 +188,16 @@ void* bytes_of(std::span<std::byte> bytes, size_t* size) {
   return bytes.empty() ? nullptr : bytes.data();
 }
 
+/// Memory of a kernel by its position in a list of its launch; null behind the last one.
+template <class Buffers>
+auto* memory_at(const tutti_kernel_launch* launch, Buffers KernelLaunch::*list, size_t position, size_t* size) {
+  const auto* const users = launch == nullptr ? nullptr : static_cast<const KernelLaunch*>(launch->buffers);
+  const bool is_there = users != nullptr && position < (users->*list).size();
+  const auto bytes = is_there ? (users->*list)[position].bytes : decltype((users->*list)[position].bytes){};
+  if (size != nullptr) *size = bytes.size();
+  return bytes.data();
+}
+
 tutti_job_record c_record_of(const JobRecord& job) {
   return {job.task,
           job.index,
@@ -548,16 +558,10 @@ void* tutti_kept_buffer(const tutti_kept_buffers* buffers, const char* name, siz
 }
 
 const void* tutti_launch_read(const tutti_kernel_launch* launch, size_t position, size_t* size) {
-  const auto* const users = launch == nullptr ? nullptr : static_cast<const tutti::KernelLaunch*>(launch->buffers);
-  const bool is_there = users != nullptr && position < users->reads.size();
-  const std::span<const std::byte> bytes = is_there ? users->reads[position].bytes : std::span<const std::byte>{};
-  if (size != nullptr) *size = bytes.size();
-  return bytes.data();
+  return tutti::memory_at(launch, &tutti::KernelLaunch::reads, position, size);
 }
 void* tutti_launch_written(const tutti_kernel_launch* launch, size_t position, size_t* size) {
-  const auto* const users = launch == nullptr ? nullptr : static_cast<const tutti::KernelLaunch*>(launch->buffers);
-  const bool is_there = users != nullptr && position < users->writes.size();
-  return tutti::bytes_of(is_there ? users->writes[position].bytes : std::span<std::byte>{}, size);
+  return tutti::memory_at(launch, &tutti::KernelLaunch::writes, position, size);
 }
 
 tutti_status tutti_run(const tutti_verdict* verdict, const tutti_run_options* options, tutti_run_summary* summary) {

@@ -50,18 +50,16 @@ std::vector<BufferId> host_buffers(Compilation& all, const std::vector<std::stri
   std::vector<BufferId> buffers;
   if (!words && !names.empty() && !all.faults.unread("machine"))
     all.faults.add(path, "buffers need a machine; add 'machine' or give --machine, and 'buffers' to the task");
-  for (std::size_t i = 0; words && i < names.size(); ++i) {
-    const std::string at = path_of(path, i);
-    const auto found = find_buffer(*words, names[i], all.faults, at);
-    if (!found) continue;
-    if (std::ranges::find(buffers, *found) != buffers.end())
-      all.faults.add(at, fmt::format("buffer '{:.80}' comes twice here; name it once", names[i]));
-    buffers.push_back(*found);
-    const Vertex& place = words->machine.vertex(words->buffers[found->index()].in);
+  if (!words) return buffers;
+  const auto found = find_buffers(*words, names, all.faults, path);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (!found[i]) continue;
+    buffers.push_back(*found[i]);
+    const Vertex& place = words->machine.vertex(words->buffers[found[i]->index()].in);
     if (place.kind != VertexKind::Memory)
-      all.faults.add(at, fmt::format("the host does not reach into '{}', where buffer '{}' lies; copy it into a memory "
-                                     "first",
-                                     place.name, names[i]));
+      all.faults.add(path_of(path, i), fmt::format("the host does not reach into '{}', where buffer '{}' lies; copy it "
+                                                   "into a memory first",
+                                                   place.name, names[i]));
   }
   return buffers;
 }

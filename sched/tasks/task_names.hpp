@@ -26,8 +26,9 @@ template <class Tasks>
 /// The sentence for a name that no task has.
 [[nodiscard]] inline std::string no_such_task(std::string_view name, const TaskPositions& positions) {
   const auto names = positions | std::views::keys;
-  const std::string guess = suggestion(name, std::vector<std::string_view>(names.begin(), names.end()));
-  return fmt::format("the task set has no task '{:.80}';{}", name, guess.empty() ? " use one of its names" : guess);
+  return fmt::format(
+      "the task set has no task '{:.80}';{}", name,
+      suggestion_or(name, std::vector<std::string_view>(names.begin(), names.end()), "use one of its names"));
 }
 
 }  // namespace tutti::internal

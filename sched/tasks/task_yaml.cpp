@@ -23,8 +23,7 @@ TaskSetSpec overridden(TaskSetSpec spec, const std::string& path, const TaskFile
     if (defined != spec.parameters.end()) {
       defined->second = size;
     } else if (!faults.unread("parameters")) {
-      const std::string guess = suggestion(name, names);
-      const std::string remedy = guess.empty() ? " add it to its 'parameters'" : guess;
+      const std::string remedy = suggestion_or(name, names, "add it to its 'parameters'");
       faults.add({ErrorCode::InvalidInput,
                   fmt::format("there is no such parameter in {};{}", path, remedy),
                   {fmt::format("{} {}", overrides.parameter_source, name), 0, 0}});
@@ -88,9 +87,8 @@ std::optional<TaskId> find_task(const TaskSet& set, const std::string& name, Fau
   for (const Task& task : set.tasks) names.push_back(task.name);
   const auto found = std::find(names.begin(), names.end(), name);
   if (found != names.end()) return TaskId{static_cast<std::size_t>(found - names.begin())};
-  const std::string guess = suggestion(name, names);
   faults.add(path,
-             fmt::format("the task set has no task '{}';{}", name, guess.empty() ? " use one of its names" : guess));
+             fmt::format("the task set has no task '{}';{}", name, suggestion_or(name, names, "use one of its names")));
   return std::nullopt;
 }
 

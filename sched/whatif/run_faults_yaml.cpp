@@ -197,9 +197,8 @@ class RunFaultCompiler {
     if (const auto found = set_.machine->find_vertex(name)) return found;
     std::vector<std::string_view> names;
     for (const Vertex& known : set_.machine->vertices()) names.push_back(known.name);
-    const std::string guess = suggestion(name, names);
     add(field, fmt::format("machine '{}' has no vertex '{}';{}", set_.machine->name(), name,
-                           guess.empty() ? " 'topology show' lists them" : guess));
+                           suggestion_or(name, names, "'topology show' lists them")));
     return std::nullopt;
   }
 

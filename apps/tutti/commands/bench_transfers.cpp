@@ -73,9 +73,8 @@ Expected<std::vector<LoadKind>> loads_of(const TransfersCommand& command) {
   for (const std::string& word : command.loads) {
     const auto found = std::ranges::find(names, word);
     if (found == names.end()) {
-      const std::string guess = suggestion(word, names);
       return invalid_input(fmt::format("--load: there is no load '{}';{}", word,
-                                       guess.empty() ? " give none, cpu, memory or hackbench" : guess));
+                                       suggestion_or(word, names, "give none, cpu, memory or hackbench")));
     }
     const LoadKind kind = kLoadKinds[static_cast<std::size_t>(found - names.begin())];
     if (std::ranges::find(loads, kind) == loads.end()) loads.push_back(kind);

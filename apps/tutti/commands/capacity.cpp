@@ -37,10 +37,6 @@ constexpr std::array kOfTasks{Wanted{TunableKind::Period, Extreme::Smallest},
                               Wanted{TunableKind::Deadline, Extreme::Smallest},
                               Wanted{TunableKind::Wcet, Extreme::Largest}};
 
-std::string or_else(std::string guess, std::string_view otherwise) {
-  return guess.empty() ? " " + std::string(otherwise) : guess;
-}
-
 Expected<TunableParameter> find_parameter(const TaskStudy& study, const CapacityCommand& command) {
   std::vector<std::string_view> names;
   for (const auto& [name, size] : study.spec.parameters) {
@@ -48,9 +44,9 @@ Expected<TunableParameter> find_parameter(const TaskStudy& study, const Capacity
       return TunableParameter{.kind = TunableKind::Parameter, .name = name, .value = size.count};
     names.push_back(name);
   }
-  return invalid_input(fmt::format("--parameter: {} defines no parameter '{}';{}", command.file.path, command.parameter,
-                                   or_else(suggestion(command.parameter, names),
-                                           "write 'parameters: {image: 160 MB}' and sizes like '40% of image'")));
+  return invalid_input(fmt::format(
+      "--parameter: {} defines no parameter '{}';{}", command.file.path, command.parameter,
+      suggestion_or(command.parameter, names, "write 'parameters: {image: 160 MB}' and sizes like '40% of image'")));
 }
 
 Expected<Wanted> find_wanted(const std::string& of) {
@@ -60,7 +56,7 @@ Expected<Wanted> find_wanted(const std::string& of) {
     words.push_back(to_string(wanted.kind));
   }
   return invalid_input(
-      fmt::format("--of: a task has no '{}';{}", of, or_else(suggestion(of, words), "give period, deadline or wcet")));
+      fmt::format("--of: a task has no '{}';{}", of, suggestion_or(of, words, "give period, deadline or wcet")));
 }
 
 Expected<TunableParameter> find_of_task(const TaskStudy& study, const CapacityCommand& command, TunableKind kind) {
@@ -68,7 +64,7 @@ Expected<TunableParameter> find_of_task(const TaskStudy& study, const CapacityCo
   for (const Task& task : study.tasks.tasks) names.push_back(task.name);
   if (std::ranges::find(names, command.task) == names.end()) {
     return invalid_input(fmt::format("--task: {} has no task '{}';{}", command.file.path, command.task,
-                                     or_else(suggestion(command.task, names), "give the name of one of its tasks")));
+                                     suggestion_or(command.task, names, "give the name of one of its tasks")));
   }
   for (const TunableParameter& tunable : tunables(study))
     if (tunable.kind == kind && tunable.task == command.task) return tunable;

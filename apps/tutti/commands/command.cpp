@@ -75,9 +75,8 @@ Expected<const Planner*> named_planner(const std::string& name) {
   if (const Planner* found = find_planner(name)) return found;
   std::vector<std::string_view> names;
   for (const Planner& row : planners()) names.push_back(row.name);
-  const std::string guess = suggestion(name, names);
   return invalid_input(
-      fmt::format("--planner: there is no planner '{}';{}", name, guess.empty() ? " --help lists them" : guess));
+      fmt::format("--planner: there is no planner '{}';{}", name, suggestion_or(name, names, "--help lists them")));
 }
 
 Expected<TaskStudy> FileOptions::load_study(bool no_peer) const {

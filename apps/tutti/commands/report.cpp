@@ -61,9 +61,8 @@ int report(const ReportCommand& command) {
   for (NamedReader& each : *readers) report.add(each.path, std::move(each.reader));
   if (command.task && report.rows().empty()) {
     const auto all = report.names();
-    const std::string guess = suggestion(*command.task, all);
     const std::string remedy =
-        guess.empty() ? " give one of " + joined(std::vector<std::string>(all.begin(), all.end())) : guess;
+        suggestion_or(*command.task, all, "give one of " + joined(std::vector<std::string>(all.begin(), all.end())));
     return report_error(
         invalid_input(fmt::format("--task: there is no task '{}' in these journals;{}", *command.task, remedy))
             .value());

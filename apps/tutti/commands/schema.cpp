@@ -51,11 +51,11 @@ int print_schema(const std::string& name) {
     programs::print("{}", output->text);
     return kOk;
   }
-  const std::string guess = suggestion(name, std::vector<std::string_view>(names.begin(), names.end()));
-  return report_error(
-      {ErrorCode::InvalidInput,
-       fmt::format("there is no schema '{}';{}", name, guess.empty() ? " 'tutti schema' lists them" : guess),
-       {}});
+  return report_error({ErrorCode::InvalidInput,
+                       fmt::format("there is no schema '{}';{}", name,
+                                   suggestion_or(name, std::vector<std::string_view>(names.begin(), names.end()),
+                                                 "'tutti schema' lists them")),
+                       {}});
 }
 
 }  // namespace

@@ -339,9 +339,8 @@ Expected<std::vector<Workload>> make_workloads(const Topology& machine, const Wo
       if (std::ranges::find(names, only) != names.end())
         fail({},
              fmt::format("--only: '{}' needs GPUs that reach each other; those of '{}' do not", only, machine.name()));
-      const std::string guess = suggestion(only, names);
-      fail({},
-           fmt::format("--only: there is no workload '{:.80}';{}", only, guess.empty() ? " --help lists them" : guess));
+      fail({}, fmt::format("--only: there is no workload '{:.80}';{}", only,
+                           suggestion_or(only, names, "--help lists them")));
     }
     return chosen;
   });
