@@ -119,11 +119,14 @@ inline CudaOptions host_gpus(const Topology& machine) {
   return options;
 }
 
-template <GateKind gate, WaitKind waiting = kDeviceWait>
+/// @param patience  seconds beyond the plan until a run is given up: many, since tests run beside others that keep the
+///                  host busy, and few where one waits for what hangs
+template <GateKind gate, WaitKind waiting = kDeviceWait, int patience = 60>
 std::unique_ptr<DeviceBackend> make_cuda(const Topology& machine, const KernelRegistry& kernels, Clock& clock) {
   CudaOptions options = host_gpus(machine);
   options.gate = gate;
   options.waiting = waiting;
+  options.watchdog.beyond = std::chrono::seconds{patience};
   auto backend = make_cuda_backend(machine, kernels, clock, options);
   if (!backend) ADD_FAILURE() << backend.error().text();
   return std::move(backend).value();
@@ -135,6 +138,7 @@ std::unique_ptr<DeviceBackend> make_serialized(const Topology& machine, const Ke
   CudaOptions options = host_gpus(machine);
   options.waiting = waiting;
   options.serialize = true;
+  options.watchdog.beyond = std::chrono::minutes{1};
   auto backend = make_cuda_backend(machine, kernels, clock, options);
   if (!backend) ADD_FAILURE() << backend.error().text();
   return std::move(backend).value();

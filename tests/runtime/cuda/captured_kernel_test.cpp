@@ -235,7 +235,7 @@ template <GateKind gate>
 void run_what_never_returns() {
   alarm(60);
   {
-    Station station(std::make_unique<test::DeviceClock>(), test::make_cuda<gate>);
+    Station station(std::make_unique<test::DeviceClock>(), test::make_cuda<gate, test::kDeviceWait, 2>);
     static_cast<void>(station.kernels.add(
         "stuck", [](const KernelLaunch&) {},
         [calls = std::make_shared<int>()](const KernelLaunch&, DeviceStream) {
@@ -265,7 +265,8 @@ TEST(CapturedKernelDeathTest, ACallThatDoesNotReturnIsLeftAlone) {
 void prepare_what_never_ends() {
   alarm(60);
   {
-    Station station(std::make_unique<test::DeviceClock>(), kPolling);
+    Station station(std::make_unique<test::DeviceClock>(),
+                    test::make_cuda<GateKind::PollingKernel, test::kDeviceWait, 2>);
     static_cast<void>(station.kernels.add(
         "hangs", [](const KernelLaunch&) {}, test::device_hang()));
     const Buffer input = station.allocate(station.at("gpu0"), 64);

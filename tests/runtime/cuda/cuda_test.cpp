@@ -57,7 +57,8 @@ void expect_overruns(int counted, int expected, const char* what = "") {
 
 class Cuda : public testing::Test {
  protected:
-  Cuda() : station(std::make_unique<test::DeviceClock>(), test::make_cuda<GateKind::MemoryWait>, real_machine()) {}
+  explicit Cuda(Station::MakeBackend make_backend = test::make_cuda<GateKind::MemoryWait>)
+      : station(std::make_unique<test::DeviceClock>(), make_backend, real_machine()) {}
 
   void add(std::string name, DeviceKernel kernel) {
     ASSERT_TRUE(station.kernels
@@ -330,7 +331,12 @@ TEST_F(Cuda, CallablesThatDoMoreThanEnqueueAreFound) {
   }
 }
 
-TEST_F(Cuda, ACallableThatDoesNotReturnIsNamed) {
+class ImpatientCuda : public Cuda {
+ protected:
+  ImpatientCuda() : Cuda(test::make_cuda<GateKind::MemoryWait, test::kDeviceWait, 2>) {}
+};
+
+TEST_F(ImpatientCuda, ACallableThatDoesNotReturnIsNamed) {
   const std::string message = refusal_of([](const KernelLaunch&, DeviceStream) {
     for (;;) std::this_thread::sleep_for(milliseconds(100));
   });
@@ -383,7 +389,7 @@ template <GateKind gate = GateKind::MemoryWait>
 void run_broken(DeviceKernel kernel) {
   bool fine = false;
   {
-    Station station(std::make_unique<test::DeviceClock>(), test::make_cuda<gate>, real_machine());
+    Station station(std::make_unique<test::DeviceClock>(), test::make_cuda<gate, test::kDeviceWait, 2>, real_machine());
     static_cast<void>(station.kernels.add(
         "broken", [](const KernelLaunch&) {}, std::move(kernel)));
     const Buffer input = station.allocate(station.at("gpu0"), 64);

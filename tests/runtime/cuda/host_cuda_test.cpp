@@ -281,7 +281,7 @@ void outlive_a_hang() {
   limit_time();
   Buffer left;
   {
-    Station station(device_clock(), test::make_cuda<GateKind::PollingKernel, waiting>);
+    Station station(device_clock(), test::make_cuda<GateKind::PollingKernel, waiting, 2>);
     left = station.allocate(station.at("gpu0"), 100'000'000);
     auto batch = station.prepare({kernel_stream("s", station.at("gpu0"), "spin")}, {{}});
     host_cuda::device(0).hang_next_kernel();

@@ -129,7 +129,7 @@ TEST_P(ThrowingProgramDeathTest, LeavesNoGateThatAnybodyWaitsFor) {
 /// A GPU fails in the middle of a run.
 void run_on_failing_gpu(void (*fail)(host_cuda::Device)) {
   {
-    ThrowingRun run(test::make_cuda<GateKind::PollingKernel>, Place::Nowhere);
+    ThrowingRun run(test::make_cuda<GateKind::PollingKernel, test::kDeviceWait, 2>, Place::Nowhere);
     run.options.on_job_end = [&](const JobRecord&) {
       if (++run.ended == 12) fail(host_cuda::device(1));
     };
