@@ -53,8 +53,9 @@ struct KernelSpec {
   std::optional<Duration> worst = {};    ///< upper bound of the duration; absent: the usual one
   std::string name = "spin";             ///< a registered kernel
   Capture capture = Capture::Once;       ///< of its form for GPUs
-  std::vector<std::string> reads = {};   ///< buffers of the task, in the order in which the kernel gets them
-  std::vector<std::string> writes = {};  ///< likewise; one that is in both is changed in place
+  std::vector<std::string> reads = {};   ///< buffers of the task and of others ("camera.picture"), in the order in
+                                         ///< which the kernel gets them
+  std::vector<std::string> writes = {};  ///< of the task alone; one that is in both is changed in place
 
   friend bool operator==(const KernelSpec&, const KernelSpec&) = default;
 };
@@ -65,7 +66,7 @@ struct StreamSpec {
   std::string from = {};                ///< a memory or a GPU; a transfer has `from`, `to` and `size`
   std::string to = {};                  ///< likewise; with `copy` a buffer of the task
   std::optional<SizeSpec> size = {};    ///< with `copy` absent: all of it from `at` on
-  std::string copy = {};                ///< a buffer of the task, in place of `from`
+  std::string copy = {};                ///< a buffer of the task or of another, in place of `from`
   SizeSpec at = {};                     ///< with `copy`: where the transfer begins in it
   SizeSpec to_at = {};                  ///< with `copy`: where it begins in the buffer `to`
   std::vector<std::string> route = {};  ///< vertices from end to end; empty: the machine's route

@@ -318,6 +318,7 @@ std::optional<BufferId> find_buffer(const StreamWords& words, const std::string&
   }
   std::vector<std::string_view> names;
   for (const NamedBuffer& known : buffers) names.push_back(known.name);
+  for (const NamedBuffer& known : words.of_others) names.push_back(known.name);
   const std::string remedy = suggestion_or(name, names, "add it to 'buffers' of the task");
   faults.add(path, fmt::format("no buffer '{:.80}' is defined;{}", name, remedy));
   return std::nullopt;

@@ -15,9 +15,10 @@ namespace tutti::internal {
 struct StreamWords {
   const Topology& machine;
   const Parameters& parameters;
-  std::span<const NamedBuffer> buffers = {};  ///< of their task; empty: copies have memory of their own
-  std::string buffers_field = {};             ///< path of those, which may be at fault themselves; empty: of no task
-  std::vector<std::string> left_out = {};     ///< names of those that are
+  std::span<const NamedBuffer> buffers = {};    ///< of their task; empty: copies have memory of their own
+  std::string buffers_field = {};               ///< path of those, which may be at fault themselves; empty: of no task
+  std::vector<std::string> left_out = {};       ///< names of those that are
+  std::span<const NamedBuffer> of_others = {};  ///< that could be named, too
 };
 
 /// The vertex of that name; a fault and the first one where there is none.

@@ -115,8 +115,8 @@ class UserRun {
     options.interrupted = options_.stop != nullptr ? options_.stop : &own_stop_;
     if (options_.on_job_end) {
       options.on_job_end = [this](const internal::JobRecord& job) {
-        guard_.call_or_stop("on_job_end", planned_.tasks.tasks[job.task.index()].name,
-                            [&] { options_.on_job_end(record_of(job)); });
+        const internal::Task& task = planned_.tasks.tasks[job.task.index()];
+        guard_.call_or_stop("on_job_end", task.name, [&] { options_.on_job_end(record_of(job, task)); });
       };
     }
     return options;
@@ -160,7 +160,8 @@ class UserRun {
   [[nodiscard]] RunRecord record_of_run(internal::RunRecord record, internal::KnownBounds chains) const {
     RunRecord users;
     users.chains = chains_of(record, chains);
-    for (const internal::JobRecord& job : record.jobs) users.jobs.push_back(record_of(job));
+    for (const internal::JobRecord& job : record.jobs)
+      users.jobs.push_back(record_of(job, planned_.tasks.tasks[job.task.index()]));
     for (const internal::JobSummary& summary : record.summaries) users.summaries.push_back(summary_of(summary));
     for (std::size_t i = 0; i < record.triggers.size(); ++i) {
       const internal::TriggerCounts& of_task = record.triggers[i];

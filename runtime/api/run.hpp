@@ -38,7 +38,8 @@ class TUTTI_API Job {
   /// Host memory that a stream's transfer ends in; empty as above.
   [[nodiscard]] std::span<std::byte> destination(std::size_t batch, std::size_t stream) const;
   /// A buffer that the task names, of this job or kept; empty where it lies in a GPU, and where there is none of that
-  /// name.
+  /// name. That of another task, "TASK.BUFFER", is what its newest complete job left when this job started, zeros
+  /// before the first one; it is to be read alone, and is empty in `on_ready`, before the start.
   [[nodiscard]] std::span<std::byte> buffer(std::string_view name) const;
 
  private:
@@ -130,6 +131,7 @@ struct JobRecord {
   Duration programs{};                  ///< from when it was ready until its program had filled its buffers
   std::optional<BrokenBound> broken = {};
   std::string_view verdict = "met";  ///< met, missed, failed, aborted, dropped, skipped or never_run
+  std::string task_name = {};
 
   /// Whether it met no deadline although it was released.
   [[nodiscard]] bool missed() const {

@@ -26,21 +26,29 @@ std::span<std::byte> KeptBuffers::buffer(std::string_view name) const {
 
 namespace tutti::internal {
 
-Expected<void> UserProgram::make_set(DeviceBackend& backend, std::size_t buffer_set) {
-  if (buffer_set == 0) sets_.clear();  // the run goes on with other buffers
-  return buffers_.make_set(backend, buffer_set).map([&] {
-    sets_.emplace_back().name(buffers_.named().of_host(buffer_set));
-  });
+Expected<void> UserProgram::make_sets(DeviceBackend& backend, std::size_t sets) {
+  sets_ = sets;
+  return buffers_.make_sets(backend, sets);
+}
+
+void UserProgram::sets_are_made(std::size_t choices) {
+  choices_.clear();
+  own_.clear();
+  const NamedMemory& named = buffers_.named();
+  for (std::size_t choice = 0; choice < choices; ++choice) choices_.emplace_back();
+  if (!named.is_used()) return;
+  for (std::size_t choice = 0; choice < choices; ++choice) choices_[choice].name(named.of_host(choice));
+  for (std::size_t set = 0; set < sets_; ++set) own_.emplace_back().name(named.own_of_host(set));
 }
 
 Expected<std::vector<StreamBinding>> UserProgram::bind(DeviceBackend& backend, const Batch& operation,
-                                                       std::size_t batch, std::size_t buffer_set) {
-  auto bindings = buffers_.bind(backend, operation, batch, buffer_set);
+                                                       std::size_t batch, std::size_t choice) {
+  auto bindings = buffers_.bind(backend, operation, batch, choice);
   if (!bindings) return bindings;
   std::vector<JobMemory::Ends> ends;
   for (const StreamBinding& binding : *bindings)
     ends.push_back({host_bytes(binding.source), host_bytes(binding.destination)});
-  sets_[buffer_set].add(std::move(ends));
+  choices_[choice].add(std::move(ends));
   if (users_ == nullptr || !users_->parameters) return bindings;
   const auto ask = [&] {
     for (std::size_t s = 0; s < bindings->size(); ++s) {
@@ -106,13 +114,13 @@ void UserProgram::on_failed(const Job& job, const JobRecord& record) {
 
 /// Members count tasks of a partition; users know those of the set.
 tutti::JobRecord UserProgram::users_record(const JobRecord& record) const {
-  tutti::JobRecord made = record_of(record);
+  tutti::JobRecord made = record_of(record, *task_);
   made.task = position_;
   if (made.broken) made.broken->by.reset();
   return made;
 }
 
-tutti::JobRecord record_of(const JobRecord& job) {
+tutti::JobRecord record_of(const JobRecord& job, const Task& task) {
   tutti::JobRecord record{job.task.index(), job.index, job.arrival,  job.start,    job.finish,
                           job.deadline,     job.error, job.overruns, job.programs, {}};
   if (job.broken) {
@@ -120,6 +128,7 @@ tutti::JobRecord record_of(const JobRecord& job) {
     if (job.broken->by) record.broken->by = job.broken->by->index();
   }
   record.verdict = to_string(job.verdict);
+  record.task_name = task.name;
   return record;
 }
 
@@ -129,7 +138,10 @@ tutti::Job UserProgram::job_of(const Job& job) const {
   users.index = job.index;
   users.arrival = job.arrival;
   users.deadline = job.deadline;
-  if (job.buffer_set < sets_.size()) Handles::memory(users) = &sets_[job.buffer_set];
+  if (job.choice)
+    Handles::memory(users) = &choices_[*job.choice];
+  else if (job.buffer_set < own_.size())
+    Handles::memory(users) = &own_[job.buffer_set];
   return users;
 }
 
@@ -145,7 +157,8 @@ Expected<void> check_programs(const TaskSet& set, const TaskPrograms& programs) 
       return invalid_input(
           fmt::format("there is a program for task '{:.80}', which the set has not; name one of its tasks", name));
     for (const auto& [buffer, slots] : program.memory)
-      if (std::ranges::find(task->buffers, buffer, &NamedBuffer::name) == task->buffers.end())
+      if (buffer.find('.') != std::string::npos ||
+          std::ranges::find(task->buffers, buffer, &NamedBuffer::name) == task->buffers.end())
         return invalid_input(
             fmt::format("there is memory for buffer '{:.80}', which task '{}' has not; name one of its "
                         "'buffers'",

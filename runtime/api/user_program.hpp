@@ -64,7 +64,8 @@ class CallbackGuard {
 };
 
 /// A record as users see it.
-[[nodiscard]] tutti::JobRecord record_of(const JobRecord& job);
+/// @param task  its task
+[[nodiscard]] tutti::JobRecord record_of(const JobRecord& job, const Task& task);
 
 /// A task's callbacks, with buffers for its jobs.
 class UserProgram final : public TaskProgram {
@@ -81,9 +82,11 @@ class UserProgram final : public TaskProgram {
         guard_(&guard),
         buffers_(machine, task, seed, users == nullptr ? nullptr : &users->memory) {}
 
-  [[nodiscard]] Expected<void> make_set(DeviceBackend& backend, std::size_t buffer_set) override;
+  [[nodiscard]] Expected<void> make_sets(DeviceBackend& backend, std::size_t sets) override;
+  [[nodiscard]] NamedMemory* memory() override { return buffers_.memory(); }
+  void sets_are_made(std::size_t choices) override;
   [[nodiscard]] Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const Batch& operation,
-                                                          std::size_t batch, std::size_t buffer_set) override;
+                                                          std::size_t batch, std::size_t choice) override;
   [[nodiscard]] Expected<void> on_start(Executor& executor) override;
   [[nodiscard]] bool fills_input() const override;
   void on_ready(const Job& job) override;
@@ -105,7 +108,9 @@ class UserProgram final : public TaskProgram {
   const tutti::TaskProgram* users_;
   CallbackGuard* guard_;
   PatternProgram buffers_;
-  std::deque<JobMemory> sets_;  // [buffer sets]
+  std::size_t sets_ = 0;           // of buffers
+  std::deque<JobMemory> choices_;  // of jobs that have started
+  std::deque<JobMemory> own_;      // [sets] of jobs that have not, where they read others' buffers
 };
 
 /// @errors InvalidInput: a program for a task that the set has not.

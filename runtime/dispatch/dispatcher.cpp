@@ -90,11 +90,11 @@ class DispatchedRun final : public TaskRun {
 // ---- preparing
 
 Expected<void> DispatchedRun::prepare(std::span<TaskProgram* const> programs, std::span<const std::uint64_t> jobs) {
-  for (std::size_t i = 0; i < planned_.tasks.tasks.size(); ++i) {
-    auto state = prepare_task(executor_, owned_, planned_, TaskId{i}, *programs[i], jobs[i]);
-    if (!state) return tl::unexpected(std::move(state.error()));
-    tasks_.push_back(*std::move(state));
-  }
+  auto states = make_memory(executor_, planned_, programs, jobs);
+  if (!states) return tl::unexpected(std::move(states.error()));
+  tasks_ = *std::move(states);
+  for (std::size_t i = 0; i < tasks_.size(); ++i)
+    if (auto ok = prepare_task(executor_, owned_, planned_, TaskId{i}, tasks_[i]); !ok) return ok;
   divide_into_regions(true);
   blocking_ = BlockingLog(tasks_.size());
   return make_ready();
@@ -108,7 +108,7 @@ void DispatchedRun::release_jobs(std::span<const std::uint64_t> jobs, const RunO
 void DispatchedRun::make_room(std::span<const std::uint64_t> jobs) {
   TaskRun::make_room(jobs);
   std::size_t alive = 0;
-  for (const TaskState& task : tasks_) alive += task.chunks.size();
+  for (const TaskState& task : tasks_) alive += task.releases.size();
   running_.reserve(alive);
 }
 
@@ -156,10 +156,12 @@ std::optional<Event::Kind> DispatchedRun::between_jobs() {
 void DispatchedRun::start(const ReadyJob& ready, Duration planned) {
   TaskState& state = tasks_[ready.task.index()];
   ledger_.review();  // its batches may have been those of a job before
+  begin_reading(ready);
   const Job job = job_of(ready);
-  const Duration ready_since = std::max({state.releases[job.buffer_set].done, free_since_, planned});
+  const Release& release = state.releases[releases().buffer_set_of(ready)];
+  const Duration ready_since = std::max({release.done, free_since_, planned});
   const Duration waited = executor_.clock().now() - ready_since;
-  running_.emplace_back(JobExecution(job, *state.program, state.chunks[job.buffer_set], state.first_chunk,
+  running_.emplace_back(JobExecution(job, *state.program, state.chunks[*job.choice], state.first_chunk,
                                      state.region_ends, take_issued(ready)),
                         waited, executor_.backend().begin_job({state.task->name, job.index}));
 }
@@ -181,6 +183,7 @@ Event::Kind DispatchedRun::do_region() {
         done = running.execution.do_region([&] {
           ledger_.review();
           take_news();
+          expect_output(scheduler_->running().job);
           arm_next();
         });
       })) {
@@ -231,22 +234,22 @@ void DispatchedRun::arm_next() {
   if (!next) return;
   TaskState& state = tasks_[next->task.index()];
   if (state.writes_kept) return;  // where another job comes, what is armed runs to its end and does not count
-  auto& chunks = state.chunks_of(next->index);
-  if (!chunks.empty()) arm_region(executor_, std::span(chunks).first(state.region_ends.front()));
+  auto* const chunks = expected_chunks(next->task, next->index);
+  if (chunks != nullptr && !chunks->empty()) arm_region(executor_, std::span(*chunks).first(state.region_ends.front()));
 }
 
 Duration DispatchedRun::issue_ahead(Duration instant) {
   const auto next = executor_.backend().chains() && !takes_requests() ? scheduler_->certain_job() : std::nullopt;
   if (!next || !ahead_.chunks.empty() || instant != scheduler_->releases().next_instant()) return instant;
   TaskState& state = tasks_[next->task.index()];
-  auto& chunks = state.chunks_of(next->index);
-  const bool at_once =
-      !state.program->fills_input() && !chunks.empty() && std::holds_alternative<Batch>(state.task->steps.front());
+  auto* const chunks = expected_chunks(next->task, next->index);
+  const bool at_once = !state.program->fills_input() && chunks != nullptr && !chunks->empty() &&
+                       std::holds_alternative<Batch>(state.task->steps.front());
   if (!at_once) return instant;
   const Duration now = executor_.clock().now();
   if (now < instant - kAhead) return instant - kAhead;
   ahead_ = {next->task, next->index, {}};
-  const std::span region = std::span(chunks).first(state.region_ends.front());
+  const std::span region = std::span(*chunks).first(state.region_ends.front());
   for (std::size_t i = 0; i < region.size(); ++i) {
     if (!executor_.issue(region[i], {state.task->name, next->index}, i == 0 ? instant : Duration{})) break;
     ahead_.chunks = region.first(i + 1);
@@ -265,14 +268,14 @@ JobLoad DispatchedRun::load_of(const Running& running, const RunningJob& ended) 
   const Job& job = running.execution.job();
   const Duration length = running.waited + ended.own(*ended.finish);
   const Duration machine = job.times.batches - job.times.gates;
-  return TaskRun::load_of(tasks_[ended.job.task.index()].releases[job.buffer_set], length, machine,
-                          std::max(length - machine, Duration{0}));
+  return TaskRun::load_of(tasks_[ended.job.task.index()].releases[scheduler_->releases().buffer_set_of(ended.job)],
+                          length, machine, std::max(length - machine, Duration{0}));
 }
 
 Excesses DispatchedRun::excesses_of(const Running& running, const RunningJob& ended, const JobRecord& record) const {
   const Job& job = running.execution.job();
   const TaskState& state = tasks_[record.task.index()];
-  const Release& release = state.releases[job.buffer_set];
+  const Release& release = state.releases[scheduler_->releases().buffer_set_of(ended.job)];
   const SetupTimes& costs = executor_.machine().setup();
   const Duration dispatching = static_cast<std::int64_t>(job.times.runs) * costs.dispatch.guaranteed;
   Duration declared = state.task->declared_wcet.value_or(Duration{0});

@@ -46,12 +46,14 @@ class FaultyMachines::Program final : public TaskProgram {
   Program(TaskProgram& program, FaultScript& script, TaskId task) : program_(program), script_(script), task_(task) {}
 
   Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const Batch& operation, std::size_t batch,
-                                            std::size_t buffer_set) override {
-    return program_.bind(backend, operation, batch, buffer_set);
+                                            std::size_t choice) override {
+    return program_.bind(backend, operation, batch, choice);
   }
-  [[nodiscard]] Expected<void> make_set(DeviceBackend& backend, std::size_t buffer_set) override {
-    return program_.make_set(backend, buffer_set);
+  [[nodiscard]] Expected<void> make_sets(DeviceBackend& backend, std::size_t sets) override {
+    return program_.make_sets(backend, sets);
   }
+  [[nodiscard]] NamedMemory* memory() override { return program_.memory(); }
+  void sets_are_made(std::size_t choices) override { program_.sets_are_made(choices); }
   [[nodiscard]] Expected<void> on_start(Executor& executor) override { return program_.on_start(executor); }
   [[nodiscard]] bool fills_input() const override { return program_.fills_input(); }
   void on_ready(const Job& job) override { program_.on_ready(job); }

@@ -11,6 +11,7 @@
 #include "model/planners/planner.hpp"
 #include "runtime/core/busy_copies.hpp"
 #include "runtime/dispatch/job_execution.hpp"
+#include "runtime/dispatch/task_state.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -45,7 +46,6 @@ class Profiler {
     };
     if (std::ranges::none_of(batches, has_kernel)) return {};
     std::vector<PreparedBatch> prepared;
-    if (auto ok = program.make_set(executor_.backend(), 0); !ok) return ok;
     for (std::size_t b = 0; b < batches.size(); ++b) {
       auto bindings = program.bind(executor_.backend(), *batches[b], b, 0);
       if (!bindings) return tl::unexpected(std::move(bindings.error()));
@@ -60,7 +60,8 @@ class Profiler {
     std::vector<std::size_t> first_chunk(prepared.size() + 1);
     std::iota(first_chunk.begin(), first_chunk.end(), std::size_t{0});
     if (auto ok = program.on_start(executor_); !ok) return ok;
-    const Job job(executor_, task);
+    Job job(executor_, task);
+    job.choice = 0;
     program.on_ready(job);
     const std::vector<std::size_t> regions = region_ends(task, first_chunk, false);
     JobExecution execution(job, program, prepared, first_chunk, regions, 0);
@@ -216,6 +217,10 @@ const CommandStream& stream_at(const TaskSet& set, const KernelPlace& at) {
 Expected<std::vector<MeasuredKernel>> profile_kernels(Executor& executor, const TaskSet& set,
                                                       std::span<TaskProgram* const> programs,
                                                       const ProfileOptions& options) {
+  const std::vector<std::size_t> sets(programs.size(), 1);
+  for (TaskProgram* const program : programs)
+    if (auto ok = program->make_sets(executor.backend(), 1); !ok) return tl::unexpected(std::move(ok.error()));
+  static_cast<void>(join_memory(set, programs, sets));
   Profiler profiler(executor, set, options);
   for (std::size_t task = 0; task < set.tasks.size(); ++task)
     if (auto ok = profiler.run_job(task, *programs[task]); !ok) return tl::unexpected(std::move(ok.error()));

@@ -66,9 +66,15 @@ void fill_with_pattern(std::span<std::byte> bytes, std::uint64_t seed) {
   }
 }
 
-void NamedMemory::clear() {
+Expected<void> NamedMemory::make_sets(DeviceBackend& backend, std::size_t sets) {
   sets_.clear();
   memory_.clear();
+  others_.clear();
+  borrowed_.assign(buffers_.size(), std::nullopt);
+  is_lent_.assign(buffers_.size(), false);
+  while (is_used() && sets_.size() < sets)
+    if (auto ok = add_set(backend); !ok) return ok;
+  return {};
 }
 
 Expected<std::optional<std::span<std::byte>>> NamedMemory::users_slot(const NamedBuffer& buffer) const {
@@ -80,7 +86,8 @@ Expected<std::optional<std::span<std::byte>>> NamedMemory::users_slot(const Name
   if (set >= slots.size())
     return invalid_input(
         fmt::format("the program has {} slots of memory for buffer '{}', and more are needed: one for each of its "
-                    "'slots', or for each job that can be alive",
+                    "'slots', or for each job that can be alive, and where other tasks read it one more, and one for "
+                    "each of their jobs",
                     slots.size(), buffer.name));
   const auto size = static_cast<std::size_t>(buffer.size.count);
   if (slots[set].size() < size)
@@ -107,6 +114,10 @@ Expected<Buffer> NamedMemory::make(DeviceBackend& backend, const NamedBuffer& bu
 Expected<void> NamedMemory::add_set(DeviceBackend& backend) {
   std::vector<BufferView> views;
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    if (!buffers_[i].owner().empty()) {
+      views.emplace_back();
+      continue;
+    }
     if (buffers_[i].is_kept && !sets_.empty()) {
       views.push_back(sets_.front()[i]);
       continue;
@@ -120,20 +131,51 @@ Expected<void> NamedMemory::add_set(DeviceBackend& backend) {
   return {};
 }
 
-NamedView NamedMemory::view_of(BufferId buffer, std::size_t set) const {
-  return {buffers_[buffer.index()].name, sets_[set][buffer.index()]};
+void NamedMemory::read(std::string_view owner, NamedMemory& other) {
+  Other& made = others_.emplace_back(Other{&other});
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    if (buffers_[i].owner() != owner) continue;
+    const auto found = std::ranges::find(other.buffers_, buffers_[i].own_name(), &NamedBuffer::name);
+    const auto theirs = static_cast<std::size_t>(found - other.buffers_.begin());
+    borrowed_[i] = {others_.size() - 1, theirs};
+    other.is_lent_[theirs] = true;
+    made.varies = made.varies || !found->is_kept;
+  }
 }
 
-Expected<void> NamedMemory::make_set(DeviceBackend& backend, std::size_t set) {
-  while (is_used() && sets_.size() <= set)
-    if (auto ok = add_set(backend); !ok) return ok;
-  return {};
+std::size_t NamedMemory::choices() const {
+  std::size_t choices = sets_.size();
+  for (const Other& other : others_) choices *= other.varies ? other.memory->sets_.size() : 1;
+  return choices;
 }
 
-std::vector<StreamBinding> NamedMemory::bind(const Batch& operation, std::size_t set) const {
+std::size_t NamedMemory::choice(std::size_t own, std::span<const std::size_t> others) const {
+  std::size_t choice = own, step = sets_.size(), next = 0;
+  for (const Other& other : others_) {
+    if (!other.varies) continue;
+    choice += step * others[next++];
+    step *= other.memory->sets_.size();
+  }
+  return choice;
+}
+
+BufferView NamedMemory::memory_of(std::size_t buffer, std::size_t choice) const {
+  const std::size_t own = choice % sets_.size();
+  if (!borrowed_[buffer]) return sets_[own][buffer];
+  choice /= sets_.size();
+  for (std::size_t other = 0;; ++other) {
+    const std::size_t sets = others_[other].varies ? others_[other].memory->sets_.size() : 1;
+    if (other == borrowed_[buffer]->other)
+      return others_[other].memory->sets_[choice % sets][borrowed_[buffer]->buffer];
+    choice /= sets;
+  }
+}
+
+std::vector<StreamBinding> NamedMemory::bind(const Batch& operation, std::size_t choice) const {
+  const auto memory = [&](BufferId buffer) { return memory_of(buffer.index(), choice); };
   const auto views_of = [&](const std::vector<BufferId>& buffers) {
     std::vector<NamedView> views;
-    for (const BufferId buffer : buffers) views.push_back(view_of(buffer, set));
+    for (const BufferId buffer : buffers) views.push_back({buffers_[buffer.index()].name, memory(buffer)});
     return views;
   };
   std::vector<StreamBinding> bindings;
@@ -142,8 +184,8 @@ std::vector<StreamBinding> NamedMemory::bind(const Batch& operation, std::size_t
     if (stream.copied) {
       const auto& [from, to, at, to_at] = *stream.copied;
       const Transfer& transfer = *stream.transfer;
-      binding.source = view_of(from, set).memory.part(at, bytes_at(machine_, transfer, transfer.from));
-      binding.destination = view_of(to, set).memory.part(to_at, bytes_at(machine_, transfer, transfer.to));
+      binding.source = memory(from).part(at, bytes_at(machine_, transfer, transfer.from));
+      binding.destination = memory(to).part(to_at, bytes_at(machine_, transfer, transfer.to));
     }
     if (!stream.kernel) continue;
     for (const KernelCall& call : stream.kernel->calls)
@@ -152,13 +194,21 @@ std::vector<StreamBinding> NamedMemory::bind(const Batch& operation, std::size_t
   return bindings;
 }
 
-std::vector<HostBytes> NamedMemory::of_host(std::size_t set) const {
+HostBytes NamedMemory::host_bytes(std::size_t buffer, const BufferView& memory) const {
+  return {buffers_[buffer].name, is_of_host(buffer) ? memory.bytes() : std::span<std::byte>{}};
+}
+
+std::vector<HostBytes> NamedMemory::of_host(std::size_t choice) const {
   std::vector<HostBytes> all;
-  for (std::size_t i = 0; i < buffers_.size(); ++i) {
-    const bool is_of_host = machine_.vertex(buffers_[i].in).kind == VertexKind::Memory;
-    all.push_back({buffers_[i].name, is_of_host ? sets_[set][i].bytes() : std::span<std::byte>{}});
-  }
+  for (std::size_t i = 0; i < buffers_.size(); ++i) all.push_back(host_bytes(i, memory_of(i, choice)));
   return all;
+}
+
+std::vector<HostBytes> NamedMemory::own_of_host(std::size_t set) const {
+  std::vector<HostBytes> own;
+  for (std::size_t i = 0; i < buffers_.size(); ++i)
+    if (!borrowed_[i]) own.push_back(host_bytes(i, sets_[set][i]));
+  return own;
 }
 
 Expected<void> NamedMemory::fill_kept(Executor& executor,
@@ -166,19 +216,20 @@ Expected<void> NamedMemory::fill_kept(Executor& executor,
   std::vector<Upload> uploads;
   std::vector<HostBytes> kept;
   for (std::size_t i = 0; i < buffers_.size() && !sets_.empty(); ++i) {
-    const BufferView& view = sets_.front()[i];
-    if (buffers_[i].size == Bytes{0}) continue;
-    const bool is_users = users_ != nullptr && users_->contains(buffers_[i].name);
-    if (!buffers_[i].is_kept || is_users) continue;
-    if (machine_.vertex(buffers_[i].in).kind == VertexKind::Memory) {
-      kept.push_back({buffers_[i].name, view.bytes()});
-      std::ranges::fill(kept.back().bytes, std::byte{0});
-      continue;
+    const BufferView& view = sets_.back()[i];  // of what others read, the set that no job has had
+    const bool is_filled = (buffers_[i].is_kept || is_lent_[i]) && !is_users(i);
+    if (buffers_[i].size == Bytes{0} || !is_filled) continue;
+    std::span<std::byte> bytes;
+    if (is_of_host(i)) {
+      bytes = view.bytes();
+      std::ranges::fill(bytes, std::byte{0});
+    } else {
+      auto upload = make_upload(executor, buffers_[i], view);
+      if (!upload) return tl::unexpected(std::move(upload.error()));
+      uploads.push_back(*std::move(upload));
+      bytes = uploads.back().from.view().bytes();
     }
-    auto upload = make_upload(executor, buffers_[i], view);
-    if (!upload) return tl::unexpected(std::move(upload.error()));
-    uploads.push_back(*std::move(upload));
-    kept.push_back({buffers_[i].name, uploads.back().from.view().bytes()});
+    if (buffers_[i].is_kept) kept.push_back({buffers_[i].name, bytes});
   }
   if (auto ok = write(kept); !ok) return ok;
   for (const Upload& upload : uploads)

@@ -23,8 +23,11 @@ struct HostBytes {
 /// Memory that the program has for buffers, by their names: a slot for each set, or one for a kept buffer.
 using UsersSlots = std::map<std::string, std::vector<std::span<std::byte>>, std::less<>>;
 
-/// Memory of the buffers that a task names: a set for each job that can be alive, and those that are kept. It takes
-/// exactly the memory that admission counts, but for what the program has.
+/// Memory of the buffers that a task names: so many sets, and those that are kept. It takes exactly the memory that
+/// admission counts, but for what the program has.
+///
+/// A job that reads buffers of other tasks has a *choice*: a number for its own set and the one that it reads of each
+/// of them. For any other job that is its set.
 class NamedMemory {
  public:
   /// @param seed  of the pattern that buffers in memories hold until somebody writes them; kept ones hold zeros
@@ -34,35 +37,65 @@ class NamedMemory {
       : machine_(machine), buffers_(std::move(buffers)), seed_(seed), users_(users) {}
 
   [[nodiscard]] bool is_used() const { return !buffers_.empty(); }
-  /// Gives all memory back: a new run.
-  void clear();
-  /// Allocates a set, and those before it.
+  /// Gives all memory back and allocates so many sets: a new run.
   /// @errors as `DeviceBackend::allocate` and `DeviceBackend::wrap`; InvalidInput: too few slots, or too small ones
-  [[nodiscard]] Expected<void> make_set(DeviceBackend& backend, std::size_t set);
-  /// The bindings of one batch in one set. @pre the set was made
-  [[nodiscard]] std::vector<StreamBinding> bind(const Batch& operation, std::size_t set) const;
-  /// The buffers of a set that was made, for the code of its job.
-  [[nodiscard]] std::vector<HostBytes> of_host(std::size_t set) const;
+  [[nodiscard]] Expected<void> make_sets(DeviceBackend& backend, std::size_t sets);
+  /// Finds the buffers of another task among those that this one names. @pre the sets of both were made
+  /// @param owner  its name
+  /// @param other  its memory, which outlives this
+  void read(std::string_view owner, NamedMemory& other);
+  /// The choices that jobs have. @pre all others are known
+  [[nodiscard]] std::size_t choices() const;
+  /// The choice of a set of its own and one of each other task, in the order in which they were made known, but for
+  /// those of which it reads kept buffers alone.
+  [[nodiscard]] std::size_t choice(std::size_t own, std::span<const std::size_t> others) const;
+  /// The bindings of one batch in one choice.
+  [[nodiscard]] std::vector<StreamBinding> bind(const Batch& operation, std::size_t choice) const;
+  /// The buffers of a choice, for the code of its job.
+  [[nodiscard]] std::vector<HostBytes> of_host(std::size_t choice) const;
+  /// The task's own buffers in a set, for code that is called before it is known what the job will read.
+  [[nodiscard]] std::vector<HostBytes> own_of_host(std::size_t set) const;
   /// Fills the kept buffers before the first job, but those in memory that the program has: with zeros, then with what
-  /// a program writes; what lies in GPUs is copied there.
+  /// a program writes; what lies in GPUs is copied there. So is what others read before the first job is complete,
+  /// which stays zeros.
   /// @param write  gets all kept buffers in memory of the host
   /// @errors as `write`, `DeviceBackend::allocate` and `DeviceBackend::prepare`
   [[nodiscard]] Expected<void> fill_kept(Executor& executor,
                                          const std::function<Expected<void>(std::span<const HostBytes>)>& write);
 
  private:
+  /// Another task whose buffers this one names.
+  struct Other {
+    const NamedMemory* memory;
+    bool varies = false;  // it is read as a job has left it
+  };
+  /// Where a buffer of another task is.
+  struct Borrowed {
+    std::size_t other, buffer;
+  };
+
   Expected<void> add_set(DeviceBackend& backend);
   Expected<Buffer> make(DeviceBackend& backend, const NamedBuffer& buffer);
   /// The slot that the program has for a buffer of the next set; nothing where it has none at all.
   [[nodiscard]] Expected<std::optional<std::span<std::byte>>> users_slot(const NamedBuffer& buffer) const;
-  [[nodiscard]] NamedView view_of(BufferId buffer, std::size_t set) const;
+  [[nodiscard]] BufferView memory_of(std::size_t buffer, std::size_t choice) const;
+  [[nodiscard]] HostBytes host_bytes(std::size_t buffer, const BufferView& memory) const;
+  [[nodiscard]] bool is_of_host(std::size_t buffer) const {
+    return machine_.vertex(buffers_[buffer].in).kind == VertexKind::Memory;
+  }
+  [[nodiscard]] bool is_users(std::size_t buffer) const {
+    return users_ != nullptr && users_->contains(buffers_[buffer].name);
+  }
 
   Topology machine_;
   std::vector<NamedBuffer> buffers_;
   std::uint64_t seed_;
   const UsersSlots* users_;
   std::vector<Buffer> memory_;
-  std::vector<std::vector<BufferView>> sets_;  // [sets][buffers]
+  std::vector<std::vector<BufferView>> sets_;  // [sets][buffers] empty views of what others have
+  std::vector<Other> others_;
+  std::vector<std::optional<Borrowed>> borrowed_;  // [buffers]
+  std::vector<bool> is_lent_;                      // [buffers] other tasks read it
 };
 
 /// Bytes that are the same for the same seed.

@@ -87,10 +87,10 @@ class OverlappedRun final : public TaskRun {
     std::optional<Error> thrown;           // or threw
   };
 
-  /// The batches of a task for one buffer set.
-  Expected<void> prepare_set(TaskId task, std::size_t set);
-  Expected<void> prepare_part(TaskState& state, const OperationPart& part, std::span<const ExecutionPlan> plans,
-                              std::span<const std::vector<StreamBinding>> bound);
+  /// The batches of a task for one choice of memory.
+  Expected<void> prepare_choice(TaskId task, std::size_t choice);
+  Expected<void> prepare_part(TaskState& state, std::vector<PreparedBatch>& chunks, const OperationPart& part,
+                              std::span<const ExecutionPlan> plans, std::span<const std::vector<StreamBinding>> bound);
   [[nodiscard]] Expected<BufferView> buffer_on_way(const OperationPart& part, const CommandStream& stream);
   /// The program's batch of a region.
   [[nodiscard]] std::size_t chunk_of(const RegionRun& run) const;
@@ -118,10 +118,10 @@ class OverlappedRun final : public TaskRun {
 
   const OverlapPlan& plan_;
   std::vector<Buffer> buffers_;                                       // of copies through memories
-  std::map<std::pair<std::size_t, std::size_t>, BufferView> on_way_;  // [step, stream] of the set being prepared
+  std::map<std::pair<std::size_t, std::size_t>, BufferView> on_way_;  // [step, stream] of the choice being prepared
   std::optional<OperationScheduler> scheduler_;
   std::vector<std::vector<std::size_t>> first_chunk_;  // [operations][parts] of the task's chunks
-  std::vector<std::vector<Progress>> progress_;        // [tasks][sets]
+  std::vector<std::vector<Progress>> progress_;        // [tasks][places]
   std::vector<Resource> resources_;
   BlockingLog all_;  // of all resources, since the run was idle
 };
@@ -147,13 +147,12 @@ StreamBinding binding_of(const StreamBinding& whole, BufferView on_way, const Co
   return binding;
 }
 
-/// All batches of a task's jobs, each bound to one buffer set.
+/// All batches of a task's jobs, bound to one choice of memory.
 Expected<std::vector<std::vector<StreamBinding>>> bind(Executor& executor, const Task& task, TaskProgram& program,
-                                                       std::size_t set) {
+                                                       std::size_t choice) {
   std::vector<std::vector<StreamBinding>> bound;
-  if (auto ok = program.make_set(executor.backend(), set); !ok) return tl::unexpected(std::move(ok.error()));
   for (const Batch* batch : batches_of(task)) {
-    auto bindings = program.bind(executor.backend(), *batch, bound.size(), set);
+    auto bindings = program.bind(executor.backend(), *batch, bound.size(), choice);
     if (!bindings) return tl::unexpected(std::move(bindings.error()));
     if (auto ok = check_bindings(*batch, *bindings); !ok) return tl::unexpected(std::move(ok.error()));
     fill_kernel_inputs(*batch, *bindings);
@@ -172,21 +171,24 @@ std::vector<std::size_t> batch_numbers(const Task& task) {
 
 Expected<void> OverlappedRun::prepare(std::span<TaskProgram* const> programs, std::span<const std::uint64_t> jobs) {
   first_chunk_.resize(plan_.operations.operations.size());
-  for (std::size_t i = 0; i < planned_.tasks.tasks.size(); ++i) {
-    TaskState& state = tasks_.emplace_back(unprepared_task(planned_, TaskId{i}, *programs[i], jobs[i]));
-    for (std::size_t set = 0; set < state.releases.size(); ++set)
-      if (auto ok = prepare_set(TaskId{i}, set); !ok) return ok;
+  auto states = make_memory(executor_, planned_, programs, jobs);
+  if (!states) return tl::unexpected(std::move(states.error()));
+  tasks_ = *std::move(states);
+  for (std::size_t i = 0; i < tasks_.size(); ++i) {
+    TaskState& state = tasks_[i];
+    for (std::size_t choice = 0; choice < state.chunks.size(); ++choice)
+      if (auto ok = prepare_choice(TaskId{i}, choice); !ok) return ok;
     progress_.emplace_back(state.releases.size());
     for (Progress& progress : progress_.back()) progress.seen.resize(resources_.size());
   }
   return make_ready();
 }
 
-Expected<void> OverlappedRun::prepare_set(TaskId task, std::size_t set) {
+Expected<void> OverlappedRun::prepare_choice(TaskId task, std::size_t choice) {
   TaskState& state = tasks_[task.index()];
-  const auto bound = bind(executor_, *state.task, *state.program, set);
+  std::vector<PreparedBatch>& chunks = state.chunks[choice];
+  const auto bound = bind(executor_, *state.task, *state.program, choice);
   if (!bound) return tl::unexpected(bound.error());
-  state.chunks.emplace_back();
   state.places.clear();
   on_way_.clear();
   const auto& operations = plan_.operations.operations;
@@ -194,8 +196,8 @@ Expected<void> OverlappedRun::prepare_set(TaskId task, std::size_t set) {
     if (operations[o].task != task) continue;
     first_chunk_[o].clear();
     for (std::size_t p = 0; p < operations[o].parts.size(); ++p) {
-      first_chunk_[o].push_back(state.chunks.back().size());
-      if (auto ok = prepare_part(state, operations[o].parts[p], plan_.plans[o][p], *bound); !ok) return ok;
+      first_chunk_[o].push_back(chunks.size());
+      if (auto ok = prepare_part(state, chunks, operations[o].parts[p], plan_.plans[o][p], *bound); !ok) return ok;
     }
   }
   return {};
@@ -203,8 +205,8 @@ Expected<void> OverlappedRun::prepare_set(TaskId task, std::size_t set) {
 
 /// @param plans  [regions] none of a host step
 /// @param bound  [batches][streams]
-Expected<void> OverlappedRun::prepare_part(TaskState& state, const OperationPart& part,
-                                           std::span<const ExecutionPlan> plans,
+Expected<void> OverlappedRun::prepare_part(TaskState& state, std::vector<PreparedBatch>& chunks,
+                                           const OperationPart& part, std::span<const ExecutionPlan> plans,
                                            std::span<const std::vector<StreamBinding>> bound) {
   if (plans.empty()) return {};
   const std::size_t number = batch_numbers(*state.task)[part.step];
@@ -218,13 +220,13 @@ Expected<void> OverlappedRun::prepare_part(TaskState& state, const OperationPart
     auto prepared =
         owned_.prepare(plans[r], {binding_of(bound[number][part.stream], *on_way, stream, part, r)}, name, true);
     if (!prepared) return tl::unexpected(std::move(prepared.error()));
-    state.chunks.back().push_back(*std::move(prepared));
+    chunks.push_back(*std::move(prepared));
     state.places.push_back({static_cast<std::uint32_t>(number), {static_cast<std::uint32_t>(part.stream)}});
   }
   return {};
 }
 
-/// A copy through a memory has a buffer there for each buffer set, which both of its legs know.
+/// A copy through a memory has a buffer there for each choice, which both of its legs know.
 Expected<BufferView> OverlappedRun::buffer_on_way(const OperationPart& part, const CommandStream& stream) {
   if (part.leg == Leg::Whole) return BufferView{};
   const auto known = on_way_.find({part.step, part.stream});
@@ -358,7 +360,9 @@ void OverlappedRun::begin(const RegionRun& run) {
   Progress& progress = progress_of(run.job);
   TaskState& state = tasks_[run.job.task.index()];
   if (!std::exchange(progress.begun, true)) {
-    ledger_.review_those_of(state.chunks[releases().buffer_set_of(run.job)]);  // they may have been of a job before
+    begin_reading(run.job);
+    progress.job->choice = state.buffers_of(run.job.index).choice;
+    ledger_.review_those_of(state.chunks[*progress.job->choice]);  // they may have been of a job before
     progress.shown = executor_.backend().begin_job({state.task->name, run.job.index});
   }
   if (run.after_idle) resource.log.clear(), ++resource.idled;
@@ -366,7 +370,7 @@ void OverlappedRun::begin(const RegionRun& run) {
   const bool on_host = part_of(run).kind == OperationPart::Kind::Host;
   progress.under_way.change(run.begin, on_host ? 0 : 1, on_host ? 1 : 0);
   if (on_host) return resource.worker->post(run.resource);
-  PreparedBatch& batch = state.chunks[progress.job->buffer_set][chunk_of(run)];
+  PreparedBatch& batch = state.chunks[*progress.job->choice][chunk_of(run)];
   resource.batch = &batch;
   if (auto issued = executor_.issue(batch, {state.task->name, run.job.index}); !issued) {
     resource.batch = nullptr;

@@ -7,6 +7,7 @@
 
 #include "model/base/joined.hpp"
 #include "runtime/core/notes.hpp"
+#include "sched/tasks/shared_buffers.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -23,6 +24,25 @@ std::vector<T> picked(std::span<const TaskId> tasks, std::span<const T> all) {
 bool uses_any(const TaskSet& set, TaskId task, std::span<const VertexId> gpus) {
   const std::vector<VertexId> own = gpus_of(set, {{task}});
   return std::ranges::any_of(own, [&](VertexId gpu) { return std::ranges::find(gpus, gpu) != gpus.end(); });
+}
+
+/// Ends the tasks that read buffers of tasks that do not go on.
+void end_readers(const TaskSet& set, Replanning& replanned) {
+  const auto goes_on = [&](TaskId task) {
+    return std::ranges::find(replanned.resumed, task) != replanned.resumed.end();
+  };
+  const auto lacks_one = [&](TaskId task) {
+    return std::ranges::any_of(set.tasks[task.index()].buffers, [&](const NamedBuffer& buffer) {
+      const auto owner = owner_of(set, buffer);
+      return owner && !goes_on(*owner);
+    });
+  };
+  for (;;) {
+    const auto found = std::ranges::find_if(replanned.resumed, lacks_one);
+    if (found == replanned.resumed.end()) return;
+    replanned.ended.push_back(*found);
+    replanned.resumed.erase(found);
+  }
 }
 
 /// Some tasks of the partition between two losses: what their run reads.
@@ -136,6 +156,7 @@ std::optional<Replanning> ReplannedRun::replan(const std::optional<Error>& error
       replanned.resumed.push_back(task);
     }
   }
+  end_readers(tasks(), replanned);
   if (replanned.resumed.empty()) return replanned;
   Executor& before = *stage().executor;
   if (auto ok = go_on_with(replanned.resumed, so_far); ok) {

@@ -33,18 +33,15 @@ Expected<BufferView> PatternProgram::source_of(DeviceBackend& backend, const Tra
   return buffer;
 }
 
-Expected<void> PatternProgram::make_set(DeviceBackend& backend, std::size_t buffer_set) {
-  if (buffer_set == 0) {
-    buffers_.clear();
-    outputs_.clear();
-    named_.clear();
-  }
-  return named_.make_set(backend, buffer_set);
+Expected<void> PatternProgram::make_sets(DeviceBackend& backend, std::size_t sets) {
+  buffers_.clear();
+  outputs_.clear();
+  return named_.make_sets(backend, sets);
 }
 
 Expected<std::vector<StreamBinding>> PatternProgram::bind(DeviceBackend& backend, const Batch& operation,
-                                                          std::size_t batch, std::size_t buffer_set) {
-  if (named_.is_used()) return named_.bind(operation, buffer_set);
+                                                          std::size_t batch, std::size_t choice) {
+  if (named_.is_used()) return named_.bind(operation, choice);
   std::vector<StreamBinding> bindings(operation.streams().size());
   const auto flow_of = [&](std::size_t s) {
     return batch < flow_.size() && s < flow_[batch].size() ? flow_[batch][s] : StreamFlow{};
@@ -52,7 +49,7 @@ Expected<std::vector<StreamBinding>> PatternProgram::bind(DeviceBackend& backend
   for (std::size_t s = 0; s < bindings.size(); ++s) {
     const auto& transfer = operation.streams()[s].transfer;
     if (!transfer) continue;
-    auto source = source_of(backend, *transfer, flow_of(s), buffer_set);
+    auto source = source_of(backend, *transfer, flow_of(s), choice);
     if (!source) return tl::unexpected(std::move(source.error()));
     auto destination = make_buffer(backend, transfer->to, bytes_at(machine_, *transfer, transfer->to));
     if (!destination) return tl::unexpected(std::move(destination.error()));
@@ -65,7 +62,7 @@ Expected<std::vector<StreamBinding>> PatternProgram::bind(DeviceBackend& backend
     auto output = make_buffer(backend, stream.kernel->on, stream.transfer->size);
     if (!output) return tl::unexpected(std::move(output.error()));
     bindings[s].kernel_output = *output;
-    outputs_.emplace(std::tuple(buffer_set, batch, s), *output);
+    outputs_.emplace(std::tuple(choice, batch, s), *output);
   }
   return bindings;
 }

@@ -29,10 +29,13 @@ class Job {
  public:
   Job(Executor& executor, const Task& task) : executor_(&executor), task_(&task) {}
 
-  std::uint64_t index = 0;        ///< of the task's jobs, from 0
-  Duration arrival{};             ///< on the clock of the run
-  Duration deadline{};            ///< absolute
-  std::size_t buffer_set = 0;     ///< which of the task's sets of buffers it works on
+  std::uint64_t index = 0;     ///< of the task's jobs, from 0
+  Duration arrival{};          ///< on the clock of the run
+  Duration deadline{};         ///< absolute
+  std::size_t buffer_set = 0;  ///< which of the task's sets of buffers it works on
+  /// Which memory it works on, as `TaskProgram::bind` knows it: its set, unless it reads buffers of other tasks. Then
+  /// it is known from its start on.
+  std::optional<std::size_t> choice = {};
   std::optional<Duration> takes;  ///< in a scenario: how long it has the machine, where its batches take no longer
   JobTimes times;                 ///< of its batches so far
 
@@ -55,14 +58,18 @@ class TaskProgram {
  public:
   virtual ~TaskProgram() = default;
 
-  /// Makes what a buffer set has, whatever batches there are; called for each set, from 0 on, before its batches are
-  /// bound. Set 0 begins a new run. The default does nothing.
-  [[nodiscard]] virtual Expected<void> make_set(DeviceBackend&, std::size_t /*buffer_set*/) { return {}; }
-  /// Makes or finds the buffers of one batch in one buffer set; called for each before the run starts. They outlive the
+  /// Begins a new run with so many buffer sets. The default does nothing.
+  [[nodiscard]] virtual Expected<void> make_sets(DeviceBackend&, std::size_t /*sets*/) { return {}; }
+  /// The memory of the buffers that its task names, which other tasks may read. The default has none.
+  [[nodiscard]] virtual NamedMemory* memory() { return nullptr; }
+  /// The sets were made, and those that it reads are known. The default does nothing.
+  /// @param choices  that `bind` is called for: the buffer sets, where it reads no other task's
+  virtual void sets_are_made(std::size_t /*choices*/) {}
+  /// Makes or finds the buffers of one batch in one choice; called for each before the run starts. They outlive the
   /// run.
   /// @param batch  position among the batches of the task's job.
   [[nodiscard]] virtual Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const Batch& operation,
-                                                                  std::size_t batch, std::size_t buffer_set) = 0;
+                                                                  std::size_t batch, std::size_t choice) = 0;
   /// Does what is to be done once before the first job, when every batch has been prepared and has run where the
   /// backend starts cold. The default does nothing.
   /// @errors any; the run then does not begin.
@@ -103,9 +110,10 @@ class PatternProgram final : public TaskProgram {
   PatternProgram(const Topology& machine, const Task& task, std::uint64_t seed, const UsersSlots* users = nullptr)
       : machine_(machine), named_(machine, task.buffers, seed, users), flow_(data_flow(task)), seed_(seed) {}
 
-  [[nodiscard]] Expected<void> make_set(DeviceBackend& backend, std::size_t buffer_set) override;
+  [[nodiscard]] Expected<void> make_sets(DeviceBackend& backend, std::size_t sets) override;
+  [[nodiscard]] NamedMemory* memory() override { return &named_; }
   [[nodiscard]] Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const Batch& operation,
-                                                          std::size_t batch, std::size_t buffer_set) override;
+                                                          std::size_t batch, std::size_t choice) override;
   [[nodiscard]] Expected<void> on_start(Executor& executor) override {
     return named_.fill_kept(executor, [](std::span<const HostBytes>) { return Expected<void>{}; });
   }

@@ -57,7 +57,7 @@ std::vector<ScheduledTask> TaskRun::scheduled(std::span<const std::uint64_t> job
     task.timing = planned_.timings[i];
     task.overrun = tasks_[i].task->overrun;
     task.release = tasks_[i].task->release;
-    task.buffer_sets = tasks_[i].chunks.size();
+    task.buffer_sets = tasks_[i].releases.size();
     task.jobs = jobs[i];
     task.first_arrival = tasks_[i].task->offset;
     if (earlier) task.first_job = earlier->released[i];
@@ -120,7 +120,7 @@ void TaskRun::make_room(std::span<const std::uint64_t> jobs) {
   std::size_t alive = 0;
   bool calls = on_job_end_ != nullptr;
   for (const TaskState& task : tasks_) {
-    alive += task.chunks.size();
+    alive += task.releases.size();
     calls = calls || task.program->fills_input() || task.program->hears_of_end();
   }
   ledger_.make_room(std::accumulate(jobs.begin(), jobs.end(), std::uint64_t{0}), alive);
@@ -177,6 +177,10 @@ void TaskRun::release(const ReadyJob& job, Duration ready) {
   const Duration late = std::max(seen - std::max({ready, free_since_, hold.until}),
                                  woke_at_ - std::max({ready, slept_since_, hold.until}));
   release = {ready, late, seen, seen, held};
+  JobBuffers& buffers = state.buffers_of(job.index);
+  buffers.index = job.index;
+  buffers.own = state.sets.take(job.index);
+  buffers.choice = state.reads.empty() ? std::optional(buffers.own) : std::nullopt;
   if (!state.program->fills_input()) {
     late_inputs_ += lateness_of_input(job, release);
     input_ready(job);
@@ -323,7 +327,7 @@ void TaskRun::close(Callback& callback, const CallbackWorker::Done& done) {
   } else {
     if (!ended.record.error) ended.record.after = callback.read - epoch_ - *ended.record.finish;
     tasks_[callback.ready.task.index()].holds[releases().buffer_set_of(callback.ready)].until = done.ended;
-    releases().buffers_free(callback.ready);
+    free_buffers(callback.ready);
   }
   ledger_.add(std::move(ended));
 }
@@ -342,9 +346,48 @@ Job TaskRun::job_of(const ReadyJob& ready) {
   job.index = ready.index;
   job.arrival = ready.arrival;
   job.deadline = ready.deadline;
-  job.buffer_set = releases().buffer_set_of(ready);
+  if (const JobBuffers& buffers = tasks_[ready.task.index()].buffers_of(ready.index); buffers.index == ready.index) {
+    job.buffer_set = buffers.own;
+    job.choice = buffers.choice;
+  }
   job.takes = releases().takes_of(ready);
   return job;
+}
+
+void TaskRun::begin_reading(const ReadyJob& ready) {
+  TaskState& state = tasks_[ready.task.index()];
+  JobBuffers& buffers = state.buffers_of(ready.index);
+  if (buffers.choice) return;
+  for (std::size_t i = 0; i < state.reads.size(); ++i)
+    buffers.others[i] = tasks_[state.reads[i].index()].sets.hold_newest();
+  buffers.choice = state.program->memory()->choice(buffers.own, buffers.others);
+}
+
+std::vector<PreparedBatch>* TaskRun::expected_chunks(TaskId task, std::uint64_t job) {
+  TaskState& state = tasks_[task.index()];
+  const JobBuffers& released = state.buffers_of(job);
+  const bool was_released = released.index == job;
+  if (was_released && released.choice) return &state.chunks[*released.choice];
+  const auto own = was_released ? std::optional(released.own) : state.sets.next(job);
+  if (!own) return nullptr;
+  if (state.reads.empty()) return &state.chunks[*own];
+  for (std::size_t i = 0; i < state.reads.size(); ++i)
+    state.expected[i] = tasks_[state.reads[i].index()].sets.expected_newest();
+  return &state.chunks[state.program->memory()->choice(*own, state.expected)];
+}
+
+void TaskRun::expect_output(const ReadyJob& ready) {
+  TaskState& state = tasks_[ready.task.index()];
+  state.sets.expect(state.buffers_of(ready.index).own);
+}
+
+void TaskRun::free_buffers(const ReadyJob& ready) {
+  TaskState& state = tasks_[ready.task.index()];
+  JobBuffers& buffers = state.buffers_of(ready.index);
+  state.sets.give_back(buffers.own);
+  for (std::size_t i = 0; buffers.choice && i < state.reads.size(); ++i)
+    tasks_[state.reads[i].index()].sets.give_back(buffers.others[i]);
+  releases().buffers_free(ready);
 }
 
 void TaskRun::end_by(const Error& error) {
@@ -392,7 +435,7 @@ EndedJob TaskRun::ended_job(const ReadyJob& job, Duration start, Duration finish
     record.verdict = JobVerdict::Aborted;
     record.error = Error{ErrorCode::Kernel, "aborted: it took longer than its budget; its results are invalid", {}};
   }
-  ended.chunks = &state.chunks[set];
+  if (const auto choice = state.buffers_of(job.index).choice) ended.chunks = &state.chunks[*choice];
   ended.over = ledger_.over_bound(record);
   ended.late = ended.over > executor_.backend().tolerated_lag() || record.missed();
   return ended;
@@ -408,15 +451,17 @@ JobLoad TaskRun::load_of(const Release& release, Duration length, Duration machi
 
 void TaskRun::end_job(EndedJob&& ended, const ReadyJob& ready, const Job& of_user, Duration finish) {
   ended.place = ledger_.claim();
+  TaskState& state = tasks_[ready.task.index()];
+  if (!ended.record.error) state.sets.complete(state.buffers_of(ready.index).own, ready.index);
   if (!hears_of_end(ready.task)) {
-    releases().buffers_free(ready);
+    free_buffers(ready);
     ledger_.add(std::move(ended));
   } else {
     const auto place = free_callback();
     TUTTI_EXPECTS(place, "there is a callback for each job that is alive");
     Callback& callback = callbacks_[*place];
     callback.kind = Callback::Kind::End;
-    tasks_[ready.task.index()].holds[releases().buffer_set_of(ready)] = {finish, kNever};
+    state.holds[releases().buffer_set_of(ready)] = {finish, kNever};
     callback.ready = ready;
     callback.job = of_user;
     callback.ended = std::move(ended);

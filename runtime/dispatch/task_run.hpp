@@ -91,6 +91,12 @@ class TaskRun : public PreparedRun {
   /// A job that ran has ended: its callbacks are called, its buffers become free, and the ledger has it.
   void end_job(EndedJob&& ended, const ReadyJob& ready, const Job& of_user, Duration finish);
   [[nodiscard]] Job job_of(const ReadyJob& ready);
+  /// A job starts: it reads what the newest complete jobs of others left, and holds that to its end.
+  void begin_reading(const ReadyJob& ready);
+  /// The batches that the job of a task will have, as far as it is known now; null: they are not known yet.
+  [[nodiscard]] std::vector<PreparedBatch>* expected_chunks(TaskId task, std::uint64_t job);
+  /// A job is near its end.
+  void expect_output(const ReadyJob& ready);
   [[nodiscard]] bool was_interrupted();
   /// Answers the next request that is due.
   void answer_request();
@@ -159,6 +165,8 @@ class TaskRun : public PreparedRun {
   /// Waits for the callbacks that are under way.
   void finish_callbacks();
   [[nodiscard]] bool hears_of_end(TaskId task) const;
+  /// A job that has ended needs its buffers no more.
+  void free_buffers(const ReadyJob& ready);
   /// @return the place of a callback to be posted; nothing: none is free
   std::optional<std::size_t> free_callback();
   void post(std::size_t place);

@@ -1,13 +1,17 @@
 #include "runtime/dispatch/task_state.hpp"
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 
 #include <fmt/format.h>
 
+#include "model/base/expects.hpp"
 #include "runtime/dispatch/chunk_views.hpp"
 #include "runtime/dispatch/journal_plan.hpp"
 #include "sched/tasks/buffer_flow.hpp"
 #include "sched/tasks/cut.hpp"
+#include "sched/tasks/shared_buffers.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -30,17 +34,17 @@ std::vector<StreamBinding> chunk_of(const Batch& whole, std::span<const StreamBi
   return cut;
 }
 
-/// All chunks of a batch, bound to one buffer set.
+/// All chunks of a batch, bound to one choice of memory.
 Expected<void> prepare_batch(Executor& executor, Executor::AdmittedRun& run, TaskState& state,
-                             const std::vector<ExecutionPlan>& chunks, std::size_t batch, std::size_t set) {
+                             const std::vector<ExecutionPlan>& chunks, std::size_t batch, std::size_t choice) {
   const Batch& whole = *batches_of(*state.task)[batch];
   const std::string name = fmt::format("batch {} of task '{}'", batch + 1, state.task->name);
   const auto prepare = [&](std::size_t chunk, std::vector<StreamBinding> bindings, std::string chunk_name) {
     return run.prepare(chunks[chunk], std::move(bindings), std::move(chunk_name)).map([&](PreparedBatch&& prepared) {
-      state.chunks.back().push_back(std::move(prepared));
+      state.chunks[choice].push_back(std::move(prepared));
     });
   };
-  auto bindings = state.program->bind(executor.backend(), whole, batch, set);
+  auto bindings = state.program->bind(executor.backend(), whole, batch, choice);
   if (!bindings) return tl::unexpected(std::move(bindings.error()));
   if (chunks.size() == 1) return prepare(0, *std::move(bindings), name);
   if (auto ok = check_bindings(whole, *bindings); !ok) return ok;
@@ -55,36 +59,73 @@ Expected<void> prepare_batch(Executor& executor, Executor::AdmittedRun& run, Tas
 
 }  // namespace
 
-TaskState unprepared_task(const PlannedTaskSet& planned, TaskId task, TaskProgram& program, std::uint64_t jobs) {
-  TaskState state;
-  state.task = &planned.tasks.tasks[task.index()];
-  state.program = &program;
-  state.writes_kept = writes_kept_buffers(*state.task);
-  const auto needed = static_cast<std::uint64_t>(buffer_sets(*state.task, planned.timings[task.index()]));
-  const bool takes_turns = slots_of(*state.task) > 0;  // also of jobs that another run has released
-  const auto sets = static_cast<std::size_t>(takes_turns ? needed : std::min(needed, std::max<std::uint64_t>(jobs, 1)));
-  state.releases.resize(sets);
-  state.holds.resize(sets);
-  return state;
+std::vector<std::size_t> join_memory(const TaskSet& set, std::span<TaskProgram* const> programs,
+                                     std::span<const std::size_t> sets) {
+  std::vector<std::size_t> choices;
+  for (std::size_t i = 0; i < programs.size(); ++i) {
+    std::set<std::string_view> owners;
+    for (const NamedBuffer& buffer : set.tasks[i].buffers) {
+      const auto owner = owner_of(set, buffer);
+      if (!owner || !owners.insert(buffer.owner()).second) continue;
+      NamedMemory *const own = programs[i]->memory(), *const other = programs[owner->index()]->memory();
+      TUTTI_EXPECTS(own != nullptr && other != nullptr, "programs whose tasks share buffers have named memory");
+      own->read(buffer.owner(), *other);
+    }
+    NamedMemory* const memory = programs[i]->memory();
+    choices.push_back(memory != nullptr && memory->is_used() ? memory->choices() : sets[i]);
+    programs[i]->sets_are_made(choices.back());
+  }
+  return choices;
 }
 
-Expected<TaskState> prepare_task(Executor& executor, Executor::AdmittedRun& run, const PlannedTaskSet& planned,
-                                 TaskId task, TaskProgram& program, std::uint64_t jobs) {
-  TaskState state = unprepared_task(planned, task, program, jobs);
+Expected<std::vector<TaskState>> make_memory(Executor& executor, const PlannedTaskSet& planned,
+                                             std::span<TaskProgram* const> programs,
+                                             std::span<const std::uint64_t> jobs) {
+  const TaskSet& set = planned.tasks;
+  std::vector<TaskState> states;
+  std::vector<std::int64_t> alive;
+  for (std::size_t i = 0; i < programs.size(); ++i) {
+    const Task& task = set.tasks[i];
+    const std::int64_t needed = buffer_sets(task, planned.timings[i]);
+    const bool takes_turns = slots_of(task) > 0;  // also of jobs that another run has released
+    const auto most = static_cast<std::int64_t>(std::min<std::uint64_t>(jobs[i], INT64_MAX));
+    alive.push_back(takes_turns ? needed : std::min(needed, std::max<std::int64_t>(most, 1)));
+  }
+  std::vector<std::size_t> sets;
+  for (const std::int64_t count : sets_of_buffers(set, alive)) sets.push_back(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < programs.size(); ++i) {
+    TaskState& state = states.emplace_back();
+    state.task = &set.tasks[i];
+    state.program = programs[i];
+    state.writes_kept = writes_kept_buffers(*state.task);
+    state.reads = owners_read_by(set, TaskId{i});
+    const auto places = static_cast<std::size_t>(alive[i]);
+    state.sets = BufferSets(places, sets[i]);
+    state.expected.resize(state.reads.size());
+    state.buffers.resize(places);
+    for (JobBuffers& buffers : state.buffers) buffers.others.resize(state.reads.size());
+    state.releases.resize(places);
+    state.holds.resize(places);
+    if (auto ok = programs[i]->make_sets(executor.backend(), sets[i]); !ok)
+      return tl::unexpected(std::move(ok.error()));
+  }
+  const std::vector<std::size_t> choices = join_memory(set, programs, sets);
+  for (std::size_t i = 0; i < states.size(); ++i) states[i].chunks.resize(choices[i]);
+  return states;
+}
+
+Expected<void> prepare_task(Executor& executor, Executor::AdmittedRun& run, const PlannedTaskSet& planned, TaskId task,
+                            TaskState& state) {
   const JobBound& bound = planned.bounds[task.index()];
   for (std::uint32_t batch = 0; batch < bound.plans.size(); ++batch) {
     state.first_chunk.push_back(state.first_chunk.back() + bound.plans[batch].size());
     for (const ExecutionPlan& chunk : bound.plans[batch])
       state.places.push_back({batch, places_in(*batches_of(*state.task)[batch], chunk.batch)});
   }
-  for (std::size_t set = 0; set < state.releases.size(); ++set) {
-    state.chunks.emplace_back();
-    if (auto ok = program.make_set(executor.backend(), set); !ok) return tl::unexpected(std::move(ok.error()));
+  for (std::size_t choice = 0; choice < state.chunks.size(); ++choice)
     for (std::size_t batch = 0; batch < bound.plans.size(); ++batch)
-      if (auto ok = prepare_batch(executor, run, state, bound.plans[batch], batch, set); !ok)
-        return tl::unexpected(std::move(ok.error()));
-  }
-  return state;
+      if (auto ok = prepare_batch(executor, run, state, bound.plans[batch], batch, choice); !ok) return ok;
+  return {};
 }
 
 }  // namespace tutti::internal

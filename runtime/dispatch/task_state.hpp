@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "runtime/core/executor.hpp"
+#include "runtime/dispatch/buffer_sets.hpp"
 #include "runtime/dispatch/task_program.hpp"
 #include "sched/admission/admission.hpp"
 
@@ -17,6 +18,14 @@ struct Release {
   Duration held{};   ///< of that, waited for the callbacks of the job that had the buffer set before
 };
 
+/// The memory of a job that was released.
+struct JobBuffers {
+  std::uint64_t index = UINT64_MAX;        ///< of the job
+  std::size_t own = 0;                     ///< its task's set
+  std::vector<std::size_t> others = {};    ///< sets that it reads, of each of the task's `reads`
+  std::optional<std::size_t> choice = {};  ///< once it is known what it reads
+};
+
 /// A buffer set in the hands of callbacks, behind the job that had it.
 struct Hold {
   Duration from{};
@@ -29,33 +38,42 @@ struct ChunkPlace {
   std::vector<std::uint32_t> streams = {};  ///< [streams of the chunk] positions in the batch
 };
 
-/// One task in a run: its program, and the batches of each of its buffer sets.
+/// One task in a run: its program, and its batches. *Places* are those of jobs that can be alive: job n has place n
+/// modulo their number.
 struct TaskState {
   const Task* task = nullptr;
   TaskProgram* program = nullptr;
-  std::vector<std::vector<PreparedBatch>> chunks;  ///< [sets][chunks of all batches]
+  BufferSets sets;                                 ///< and who has them
+  std::vector<TaskId> reads = {};                  ///< tasks whose newest output its jobs read
+  std::vector<std::vector<PreparedBatch>> chunks;  ///< [choices][chunks of all batches]
   std::vector<std::size_t> first_chunk{0};         ///< [batches + 1]; where jobs overlap, none
   std::vector<std::size_t> region_ends = {};       ///< [chunks] as `region_ends`; where jobs overlap, none
   std::vector<ChunkPlace> places;                  ///< [chunks of all batches]
-  std::vector<Release> releases;                   ///< [sets] of the job that has it
-  std::vector<Hold> holds;                         ///< [sets] of the last job whose callbacks had it
+  std::vector<std::size_t> expected;               ///< [reads] the sets that a job to come will read, as it seems
+  std::vector<JobBuffers> buffers;                 ///< [places] of the job there
+  std::vector<Release> releases;                   ///< [places] of the job there
+  std::vector<Hold> holds;                         ///< [places] of the last job whose callbacks had its buffers
   bool writes_kept = false;                        ///< its jobs write buffers that are there once for all of them
 
-  /// The batches of a job, cut into chunks, in order.
-  [[nodiscard]] std::vector<PreparedBatch>& chunks_of(std::uint64_t index) { return chunks[index % chunks.size()]; }
+  [[nodiscard]] JobBuffers& buffers_of(std::uint64_t job) { return buffers[job % buffers.size()]; }
 };
 
-/// A task with as many buffer sets as jobs of it can be alive, none of them prepared.
-/// @param jobs  most jobs that it will release
-[[nodiscard]] TaskState unprepared_task(const PlannedTaskSet& planned, TaskId task, TaskProgram& program,
-                                        std::uint64_t jobs);
+/// The memory that programs have for one run of their tasks, whose batches are not prepared yet: of each task as many
+/// buffer sets as jobs of it can be alive, and those that others read (`sets_of_buffers`).
+/// @param jobs  [tasks] most jobs that it will release
+/// @errors InvalidInput, Machine: as `TaskProgram::make_sets`
+[[nodiscard]] Expected<std::vector<TaskState>> make_memory(Executor& executor, const PlannedTaskSet& planned,
+                                                           std::span<TaskProgram* const> programs,
+                                                           std::span<const std::uint64_t> jobs);
 
-/// Prepares everything that the jobs of a task need: as many buffer sets as jobs of it can be alive, and every batch of
-/// each set, cut as planned.
-/// @param jobs  most jobs that it will release
+/// Lets programs find the buffers of other tasks that theirs name. @pre all have made their sets
+/// @return [tasks] the choices of each
+[[nodiscard]] std::vector<std::size_t> join_memory(const TaskSet& set, std::span<TaskProgram* const> programs,
+                                                   std::span<const std::size_t> sets);
+
+/// Prepares every batch of a task in every choice of memory, cut as planned.
 /// @errors InvalidInput, Machine: as `TaskProgram::bind` and `Executor::prepare`.
-[[nodiscard]] Expected<TaskState> prepare_task(Executor& executor, Executor::AdmittedRun& run,
-                                               const PlannedTaskSet& planned, TaskId task, TaskProgram& program,
-                                               std::uint64_t jobs);
+[[nodiscard]] Expected<void> prepare_task(Executor& executor, Executor::AdmittedRun& run, const PlannedTaskSet& planned,
+                                          TaskId task, TaskState& state);
 
 }  // namespace tutti::internal

@@ -12,6 +12,7 @@
 #include "sched/analyses/utilization.hpp"
 #include "sched/tasks/compile_after.hpp"
 #include "sched/tasks/cut.hpp"
+#include "sched/tasks/shared_buffers.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -28,7 +29,8 @@ std::map<VertexId, Wide> device_bytes(const Task& task, Wide sets) {
   const auto add = [&](VertexId where, Bytes size, Wide times) {
     bytes[where] += size.count > kManyBytes / times ? kManyBytes : size.count * times;
   };
-  for (const NamedBuffer& buffer : task.buffers) add(buffer.in, buffer.size, buffer.is_kept ? 1 : sets);
+  for (const NamedBuffer& buffer : task.buffers)
+    if (buffer.owner().empty()) add(buffer.in, buffer.size, buffer.is_kept ? 1 : sets);
   for (const Batch* batch : batches_of(task)) {
     for (const CommandStream& stream : batch->streams()) {
       if (!stream.transfer || stream.copied) continue;
@@ -115,10 +117,11 @@ Verdict check_device_memory(const TaskSet& set, std::span<const TaskTiming> timi
   verdict.test = "device_memory";
   verdict.exactness = Exactness::Necessary;
   std::map<VertexId, Wide> needed;
-  for (std::size_t i = 0; i < set.tasks.size(); ++i) {
-    for (const auto& [vertex, bytes] : device_bytes(set.tasks[i], buffer_sets(set.tasks[i], timings[i])))
-      needed[vertex] += bytes;
-  }
+  std::vector<std::int64_t> alive;
+  for (std::size_t i = 0; i < set.tasks.size(); ++i) alive.push_back(buffer_sets(set.tasks[i], timings[i]));
+  const std::vector<std::int64_t> sets = sets_of_buffers(set, alive);
+  for (std::size_t i = 0; i < set.tasks.size(); ++i)
+    for (const auto& [vertex, bytes] : device_bytes(set.tasks[i], sets[i])) needed[vertex] += bytes;
   for (const VertexId gpu : set.machine->gpus()) {
     const Vertex& vertex = set.machine->vertex(gpu);
     if (!vertex.memory || needed[gpu] <= vertex.memory->count) continue;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "sched/tasks/shared_buffers.hpp"
+
 namespace tutti::internal {
 
 Expected<ChangingTaskSet> ChangingTaskSet::make(const AdmissionController& controller, const TaskSet& all,
@@ -86,6 +88,16 @@ std::string ChangingTaskSet::refusal(const TaskChange& change) const {
   const auto name = [&](TaskId task) { return planned_.tasks.tasks[task.index()].name; };
   if (change.leaves && !runs(*change.leaves)) return fmt::format("'{}' does not run", name(*change.leaves));
   if (change.comes && runs(*change.comes)) return fmt::format("'{}' runs already", name(*change.comes));
+  for (std::size_t i = 0; i < planned_.tasks.tasks.size(); ++i) {
+    const TaskId reader{i};
+    const bool stays = runs(reader) && reader != change.leaves;
+    for (const TaskId owner : owners_read_by(planned_.tasks, reader)) {
+      const std::string reads = fmt::format("'{}' reads buffers of '{}'", name(reader), name(owner));
+      if (stays && owner == change.leaves) return reads + "; let it leave first";
+      if (reader == change.comes && (!runs(owner) || owner == change.leaves))
+        return reads + ", which would not run; let that come first";
+    }
+  }
   return {};
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -121,12 +122,20 @@ class JobFlow {
       const std::size_t before = faults_.added();
       for (Access& access : accesses_of(machine_, task_, batch.streams()[s], kernel_field)) {
         const std::string field = path_of(path_of(list, s), access.field);
+        if (faults_.added() == before) check_owner(access, field);
         if (faults_.added() == before) check_beside(batch, s, access, field);
         if (faults_.added() == before) check_written(access, field);
         if (access.writes && access.bytes.rows == 1) written_[access.buffer].add(access.bytes.at, access.bytes.end());
         met_[access.buffer].push_back({s, std::move(access)});
       }
     }
+  }
+  /// That what is written is the task's own.
+  void check_owner(const Access& access, const std::string& field) {
+    const NamedBuffer& buffer = task_.buffers[access.buffer.index()];
+    if (access.writes && !buffer.owner().empty())
+      faults_.add(field, fmt::format("buffer '{}' is written by '{}' alone; write one of this task's", buffer.name,
+                                     buffer.owner()));
   }
   /// That no other stream of the batch has to do with what one writes.
   void check_beside(const Batch& batch, std::size_t stream, const Access& access, const std::string& field) {
@@ -148,7 +157,8 @@ class JobFlow {
   /// That what is read of a GPU's buffer was written there.
   void check_written(const Access& access, const std::string& field) {
     const NamedBuffer& buffer = task_.buffers[access.buffer.index()];
-    if (access.writes || buffer.is_kept || machine_.vertex(buffer.in).kind != VertexKind::Gpu) return;
+    const bool is_filled = buffer.is_kept || !buffer.owner().empty();
+    if (access.writes || is_filled || machine_.vertex(buffer.in).kind != VertexKind::Gpu) return;
     const auto missing = written_[access.buffer].first_missing(access.bytes.at, access.bytes.end());
     if (!missing) return;
     const std::string which =
@@ -171,13 +181,8 @@ class JobFlow {
   std::map<BufferId, std::vector<Met>> met_;  // in the batch
 };
 
-/// What the steps of a job do with each buffer.
-struct BufferUse {
-  bool is_read = false, is_written = false;
-  bool is_counted = false;  ///< by the time of a kernel
-};
+}  // namespace
 
-/// [buffers]
 std::vector<BufferUse> uses_of(const Task& task) {
   std::vector<BufferUse> uses(task.buffers.size());
   const auto read = [&](const std::vector<BufferId>& buffers) {
@@ -202,6 +207,8 @@ std::vector<BufferUse> uses_of(const Task& task) {
   }
   return uses;
 }
+
+namespace {
 
 /// What a kernel of the user's lacks: "reads and writes", "reads", "writes"; empty: nothing, or it only passes time.
 std::string_view lacks(const KernelCall& call) {
@@ -241,11 +248,16 @@ std::vector<Error> notes_on_buffers(const TaskSet& set) {
   const auto note = [&](const Task& task, const std::string& what, const Place& place) {
     notes.push_back({ErrorCode::InvalidInput, fmt::format("task '{}': {}", task.name, what), place});
   };
+  std::set<std::pair<std::string, std::string>> others;  // read by other tasks than their owner
+  for (const Task& task : set.tasks)
+    for (const NamedBuffer& buffer : task.buffers) others.emplace(buffer.owner(), buffer.own_name());
   for (const Task& task : set.tasks) {
     const std::vector<BufferUse> uses = uses_of(task);
     for (std::size_t i = 0; i < uses.size(); ++i) {
-      const auto& [is_read, is_written, is_counted] = uses[i];
       const NamedBuffer& buffer = task.buffers[i];
+      if (!buffer.owner().empty()) continue;
+      const bool is_read = uses[i].is_read || others.contains(std::pair(task.name, buffer.name));
+      const bool is_written = uses[i].is_written, is_counted = uses[i].is_counted;
       const Vertex& place = set.machine->vertex(buffer.in);
       if (buffer.size == Bytes{0})
         note(task, fmt::format("buffer '{}' has 0 bytes and holds nothing; give it a size", buffer.name), buffer.place);

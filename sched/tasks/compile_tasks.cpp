@@ -12,6 +12,7 @@
 #include "sched/tasks/buffer_flow.hpp"
 #include "sched/tasks/compile_after.hpp"
 #include "sched/tasks/producer_cores.hpp"
+#include "sched/tasks/shared_buffers.hpp"
 #include "sched/tasks/task_fields.hpp"
 #include "sched/tasks/task_names.hpp"
 
@@ -23,6 +24,8 @@ struct Compilation {
   const TaskSetSpec& spec;
   const std::optional<Topology>& machine;
   Faults faults;
+  std::vector<NamedBuffer> shared = {};    // buffers of all tasks, as others name them
+  std::vector<std::string> left_out = {};  // names of those that are at fault
 };
 
 const Planner* find_asked_planner(Compilation& all) {
@@ -64,10 +67,20 @@ std::vector<BufferId> host_buffers(Compilation& all, const std::vector<std::stri
   return buffers;
 }
 
+/// That a host step writes buffers of its task alone.
+void check_host_writes(Compilation& all, const std::vector<std::string>& names, const std::string& path) {
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (names[i].find('.') != std::string::npos)
+      all.faults.add(
+          path_of(path, i),
+          fmt::format("buffer '{:.80}' is written by its own task alone; write one of this task's", names[i]));
+}
+
 HostStep compile_host_step(Compilation& all, const HostStepSpec& step, const std::optional<StreamWords>& words,
                            const std::string& path) {
   if (step.time < Duration{0}) all.faults.add(path, "a step cannot take less than 0; write a time");
   if (!step.name.empty()) check_word(step.name, {}, all.faults, path_of(path, "name"));
+  check_host_writes(all, step.writes, path_of(path, "writes"));
   return {step.time, step.name, host_buffers(all, step.reads, words, path_of(path, "reads")),
           host_buffers(all, step.writes, words, path_of(path, "writes"))};
 }
@@ -113,6 +126,40 @@ void compile_buffers(Compilation& all, const TaskSpec& spec, Task& task, StreamW
     }
     if (!was_read || all.faults.added() != before) words.left_out.push_back(name);
   }
+  words.buffers = task.buffers;
+}
+
+/// Lets each task name the buffers of all others. Their faults are those of their tasks.
+void find_shared_buffers(Compilation& all, std::span<const TaskSpec> tasks) {
+  if (!all.machine) return;
+  Compilation quiet{all.spec, all.machine, all.faults};
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    Task task;
+    StreamWords words{*all.machine, all.spec.parameters};
+    compile_buffers(quiet, tasks[i], task, words, path_of("tasks", i));
+    for (NamedBuffer& buffer : task.buffers) {
+      buffer.name = fmt::format("{}.{}", tasks[i].name, buffer.name);
+      all.shared.push_back(std::move(buffer));
+    }
+    for (const std::string& name : words.left_out) all.left_out.push_back(fmt::format("{}.{}", tasks[i].name, name));
+  }
+}
+
+/// Adds the buffers of other tasks that a job names to those of its task.
+void add_shared_buffers(Compilation& all, const TaskSpec& spec, Task& task, StreamWords& words,
+                        const std::string& path) {
+  for (const auto& [name, field] : names_of_others(spec, path)) {
+    const auto found = std::ranges::find(all.shared, name, &NamedBuffer::name);
+    if (found != all.shared.end() && found->owner() == task.name)
+      all.faults.add(field,
+                     fmt::format("'{:.80}' is a buffer of this task; write '{}', or give it 'keep: true' for what "
+                                 "the job before has left",
+                                 name, found->own_name()));
+    else if (found != all.shared.end())
+      task.buffers.push_back(*found);
+  }
+  words.left_out.insert(words.left_out.end(), all.left_out.begin(), all.left_out.end());
+  words.of_others = all.shared;
   words.buffers = task.buffers;
 }
 
@@ -246,8 +293,10 @@ Task compile_task(Compilation& all, const TaskSpec& spec, const std::string& pat
         "or write 'overrun: abort' and no 'suspend_after'");
   const std::size_t before = all.faults.added();
   std::optional<StreamWords> words;
-  if (all.machine)
+  if (all.machine) {
     compile_buffers(all, spec, task, words.emplace(StreamWords{*all.machine, all.spec.parameters}), path);
+    add_shared_buffers(all, spec, task, *words, path);
+  }
   if (!spec.buffers.empty() && !spec.job)
     all.faults.add(path_of(path, "buffers"), "'buffers' are for the steps of a 'job'; leave them out beside a 'wcet'");
   else if (!spec.buffers.empty() && !all.machine && !all.faults.unread("machine"))
@@ -306,6 +355,13 @@ void check_kept_buffers(Compilation& all, const TaskSet& set) {
       all.faults.add("overlap", fmt::format("jobs of '{}' write a buffer with 'keep: true', so each needs what the one "
                                             "before has left; write 'overlap: off'",
                                             task.name));
+}
+
+void check_sharing(Compilation& all, const TaskSet& set) {
+  std::vector<std::vector<NameOfOther>> names;
+  for (std::size_t i = 0; i < all.spec.tasks.size(); ++i)
+    names.push_back(names_of_others(all.spec.tasks[i], path_of("tasks", i)));
+  check_shared_buffers(set, names, all.faults);
 }
 
 /// A machine that waits for a job must know when it comes, and have nothing else to do meanwhile.
@@ -371,6 +427,7 @@ Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>
   const std::vector<TaskSpec> tasks = with_predecessors(spec, all.faults);
   const bool has_order = std::ranges::any_of(tasks, [](const TaskSpec& task) { return !task.after.empty(); });
   if (spec.tasks.empty()) all.faults.add("tasks", "there is no task, so there is nothing to guarantee; add one");
+  find_shared_buffers(all, tasks);
   std::set<std::string_view> names;
   for (std::size_t i = 0; i < spec.tasks.size(); ++i) {
     const std::string path = path_of("tasks", i);
@@ -387,6 +444,7 @@ Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>
   check_critical_window(all);
   check_producer_cores(set, all.faults);
   if (set.policy == Policy::CwEdf) set.overlap = Overlap::Off;
+  if (all.faults.none()) check_sharing(all, set);
   if (!all.faults.none()) return tl::unexpected(all.faults.error());
   choose_methods(set);
   join_batches(set);

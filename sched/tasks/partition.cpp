@@ -82,6 +82,13 @@ class Groups {
   std::vector<std::size_t> parent_;
 };
 
+/// Names of the tasks that a task is after, or whose buffers it reads.
+std::vector<std::string_view> needed_by(const Task& task) {
+  std::vector<std::string_view> names{task.after};
+  for (const NamedBuffer& buffer : task.buffers) names.push_back(buffer.owner());
+  return names;
+}
+
 }  // namespace
 
 std::vector<Partition> partitions_of(const TaskSet& set) {
@@ -100,8 +107,8 @@ std::vector<Partition> partitions_of(const TaskSet& set) {
   }
   const TaskPositions positions = positions_of(set.tasks);
   for (std::size_t i = 0; i < set.tasks.size(); ++i)
-    if (const auto before = positions.find(set.tasks[i].after); before != positions.end())
-      groups.join(before->second, i);
+    for (const std::string_view other : needed_by(set.tasks[i]))
+      if (const auto found = positions.find(other); found != positions.end()) groups.join(found->second, i);
   std::map<std::size_t, Partition> by_first;
   for (std::size_t i = 0; i < set.tasks.size(); ++i) by_first[groups.first(i)].tasks.push_back(TaskId{i});
   std::vector<Partition> partitions;

@@ -35,8 +35,8 @@ struct BufferSpec {
 struct HostStepSpec {
   Duration time{};                       ///< at most
   std::string name = {};                 ///< that the program's code knows it by; empty: its position alone
-  std::vector<std::string> reads = {};   ///< buffers of the task, in memories
-  std::vector<std::string> writes = {};  ///< likewise
+  std::vector<std::string> reads = {};   ///< buffers of the task and of others ("camera.notes"), in memories
+  std::vector<std::string> writes = {};  ///< of the task alone, in memories
 
   HostStepSpec() = default;
   template <class Rep, class Period>

@@ -10,8 +10,8 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/dispatch/named_memory.hpp"
 #include "sched/tasks/compile_tasks.hpp"
+#include "tests/runtime/named_program.hpp"
 #include "tests/runtime/task_runs.hpp"
 #include "tests/support/random_flow.hpp"
 
@@ -33,22 +33,23 @@ inline void mix(const KernelLaunch& launch) {
   }
 }
 
+/// Memory of a program; it outlives what works there.
+struct OwnMemory {
+  std::deque<ByteList> own;
+  UsersSlots users;
+};
+
 /// A program of a random flow that keeps what its jobs got and put out.
-class FlowProgram final : public TaskProgram {
+class FlowProgram final : private OwnMemory, public NamedProgram {
  public:
   /// @param own  whether buffers in memories lie in memory of the program
   FlowProgram(const Topology& machine, const TaskSpec& spec, const Task& task, bool own)
-      : spec_(spec), task_(task), memory_(machine, task.buffers, 1, &users_), plain_(spec) {
+      : NamedProgram(machine, task, 1, &users), spec_(spec), plain_(spec) {
     for (const NamedBuffer& buffer : task.buffers)
       for (int slot = 0; own && slot < kSlots && machine.vertex(buffer.in).kind == VertexKind::Memory; ++slot)
-        users_[buffer.name].push_back(own_.emplace_back(static_cast<std::size_t>(buffer.size.count) + 3));
+        users[buffer.name].push_back(OwnMemory::own.emplace_back(static_cast<std::size_t>(buffer.size.count) + 3));
   }
 
-  Expected<void> make_set(DeviceBackend& backend, std::size_t set) override { return memory_.make_set(backend, set); }
-  Expected<std::vector<StreamBinding>> bind(DeviceBackend&, const Batch& operation, std::size_t,
-                                            std::size_t set) override {
-    return memory_.bind(operation, set);
-  }
   Expected<void> on_start(Executor& executor) override {
     return memory_.fill_kept(executor, [&](std::span<const HostBytes> kept) {
       for (const HostBytes& buffer : kept) {
@@ -107,10 +108,6 @@ class FlowProgram final : public TaskProgram {
   }
 
   TaskSpec spec_;
-  Task task_;
-  std::deque<ByteList> own_;
-  UsersSlots users_;
-  NamedMemory memory_;
   PlainProgram plain_;
   std::map<std::uint64_t, std::map<std::string, ByteList>> outputs_;
 };

@@ -6,6 +6,7 @@
 
 #include "tests/runtime/cuda/device_kernels.hpp"
 #include "tests/runtime/flow_runs.hpp"
+#include "tests/runtime/shared_runs.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -34,6 +35,26 @@ TEST_P(CudaFlow, GivesTheBytesOfAPlainProgram) {
     test::expect_flows(station, seed, way, traits, std::chrono::milliseconds{20}, false, 3);
     if (HasFailure()) return;
   }
+}
+
+/// Tasks that read what others have left on GPUs.
+class CudaSharing : public testing::TestWithParam<std::tuple<Station::MakeBackend, test::SharingWay>> {};
+
+INSTANTIATE_TEST_SUITE_P(Ways, CudaSharing,
+                         testing::Combine(testing::Values(make_cuda<GateKind::PollingKernel>,
+                                                          make_cuda<GateKind::DeviceTimer>),
+                                          testing::ValuesIn(test::kSharingWays)));
+
+TEST_P(CudaSharing, ReadsWhatTheNewestCompleteJobLeft) {
+  const auto& [make_backend, way] = GetParam();
+  test::SharingCounts counts;
+  for (std::uint64_t seed = 1; seed <= (test::kDevicesAreInTime ? 20U : 3U); ++seed) {
+    Station station(std::make_unique<test::DeviceClock>(), make_backend);
+    test::expect_sharing(station, seed, way, {"gpu0", "gpu1", "gpu2"}, std::chrono::milliseconds{2}, 20, counts,
+                         test::kDevicesAreInTime);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(counts.looks, 0U);
 }
 
 }  // namespace
