@@ -205,7 +205,8 @@ tutti_job_record c_record_of(const JobRecord& job) {
           job.finish ? job.finish->count() : -1,
           job.deadline.count(),
           job.missed() ? 1 : 0,
-          job.verdict.data()};
+          job.verdict.data(),
+          job.task_name.c_str()};
 }
 
 TaskProgram program_of(const tutti_task_program& program) {
@@ -439,6 +440,19 @@ tutti_buffer* tutti_buffer_wrap(tutti_runtime* runtime, const char* place, void*
   owner->call = released;
   owner->user = user;
   return made;
+}
+tutti_buffer* tutti_buffer_wrap_tensor(tutti_runtime* runtime, const char* place, DLManagedTensorVersioned* tensor) {
+  if (runtime == nullptr) return tutti::refuse_null("the runtime"), nullptr;
+  return tutti::made<tutti_buffer>([&] { return runtime->value.wrap_tensor(tutti::text_or_empty(place), tensor); });
+}
+DLManagedTensorVersioned* tutti_buffer_lend_tensor(tutti_runtime* runtime, const tutti_buffer* buffer) {
+  if (runtime == nullptr || buffer == nullptr) return tutti::refuse_null("the runtime or the buffer"), nullptr;
+  DLManagedTensorVersioned* tensor = nullptr;
+  tutti::guarded([&] {
+    return tutti::finish(runtime->value.lend_tensor(buffer->value),
+                         [&](DLManagedTensorVersioned* lent) { tensor = lent; });
+  });
+  return tensor;
 }
 void* tutti_buffer_bytes(const tutti_buffer* buffer) {
   return buffer == nullptr ? nullptr : tutti::bytes_of(buffer->value.bytes(), nullptr);

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/api/dlpack.hpp"
 #include "runtime/api/handles.hpp"
 #include "runtime/dispatch/partition_machines.hpp"
 
@@ -26,6 +27,7 @@ struct internal::RuntimeState {
 struct internal::BufferState {
   std::shared_ptr<RuntimeState> runtime;  // gone after the memory
   Buffer memory;
+  bool is_read_only = false;
 
   [[nodiscard]] const Vertex& place() const { return runtime->machine.vertex(memory.view().where); }
 };
@@ -118,9 +120,15 @@ class Translation {
       internal::StreamBinding& own = translated.emplace_back();
       own = {view(user.source),        view(user.destination),     view(user.kernel_input),
              view(user.kernel_output), std::move(user.parameters), {}};
-      for (KernelBinding& kernel : user.kernels)
+      for (const Buffer* const written : {&user.destination, &user.kernel_output}) note_written(*written);
+      for (KernelBinding& kernel : user.kernels) {
+        for (const Buffer& written : kernel.writes) note_written(written);
         own.calls.push_back({views(kernel.reads), views(kernel.writes), std::move(kernel.parameters)});
+      }
     }
+    if (writes_read_only_)
+      return internal::invalid_input(
+          "a batch would write a tensor that is read-only; give that stream or kernel memory that may be written");
     if (foreign_) return internal::invalid_input("a buffer belongs to another runtime; allocate it from this one");
     return translated;
   }
@@ -140,8 +148,13 @@ class Translation {
     return {state->memory.view().where, buffer.data(), buffer.size()};
   }
 
+  void note_written(const Buffer& buffer) {
+    const auto& state = Handles::state(buffer);
+    writes_read_only_ = writes_read_only_ || (state && state->is_read_only);
+  }
+
   const std::shared_ptr<RuntimeState>& runtime_;
-  bool foreign_ = false;
+  bool foreign_ = false, writes_read_only_ = false;
 };
 
 }  // namespace
@@ -194,6 +207,28 @@ Expected<Runtime> Runtime::open(const Machine& machine, const Kernels& kernels, 
 
 namespace {
 
+/// Gives a tensor back, once it is the runtime's.
+struct TensorOwner {
+  TensorOwner() = default;
+  TensorOwner(const TensorOwner&) = delete;  // it is given back once
+  TensorOwner& operator=(const TensorOwner&) = delete;
+  ~TensorOwner() {
+    if (tensor != nullptr && tensor->deleter != nullptr) tensor->deleter(tensor);
+  }
+  internal::ManagedTensor* tensor = nullptr;
+};
+
+/// That a tensor of a GPU lies in the one that a place is.
+Expected<void> check_device(const internal::DeviceBackend& backend, const Vertex& place, internal::VertexId where,
+                            const internal::TensorMemory& tensor) {
+  const int device = backend.cuda_device(where);
+  if (tensor.cuda_device < 0 || tensor.cuda_device == device) return {};
+  const std::string is = device < 0 ? "no GPU of CUDA here" : fmt::format("GPU {}", device);
+  return internal::invalid_input(
+      fmt::format("the tensor lies in GPU {} of CUDA, and '{}' is {}; name the place of that GPU", tensor.cuda_device,
+                  place.name, is));
+}
+
 /// @param make  (backend, vertex) -> Expected<internal::Buffer>
 template <class Make>
 Expected<Buffer> make_buffer(const std::shared_ptr<internal::RuntimeState>& state, std::string_view place, Bytes size,
@@ -230,6 +265,35 @@ Expected<Buffer> Runtime::wrap(std::string_view place, std::span<std::byte> memo
                      [&](internal::DeviceBackend& backend, internal::VertexId where) {
                        return backend.wrap(where, memory, std::move(owner));
                      });
+}
+
+Expected<Buffer> Runtime::wrap_tensor(std::string_view place, DLManagedTensorVersioned* tensor) {
+  if (tensor == nullptr) return internal::invalid_input("there is no tensor; give one");
+  auto* const managed = reinterpret_cast<internal::ManagedTensor*>(tensor);
+  const auto memory = internal::memory_of(*managed);
+  if (!memory) return tl::unexpected(memory.error());
+  const auto owner = std::make_shared<TensorOwner>();
+  const Bytes size{static_cast<std::int64_t>(memory->bytes.size())};
+  auto made = make_buffer(state_, place, size, [&](internal::DeviceBackend& backend, internal::VertexId where) {
+    return check_device(backend, state_->machine.vertex(where), where, *memory).and_then([&] {
+      return backend.wrap(where, memory->bytes, owner);
+    });
+  });
+  if (!made) return made;
+  owner->tensor = managed;
+  Handles::state(*made)->is_read_only = memory->is_read_only;
+  return made;
+}
+
+Expected<DLManagedTensorVersioned*> Runtime::lend_tensor(const Buffer& buffer) {
+  const auto& lent = Handles::state(buffer);
+  if (!state_) return internal::empty_handle("runtime");
+  if (!lent) return internal::empty_handle("buffer");
+  if (lent->runtime != state_) return internal::invalid_input("the buffer belongs to another runtime; ask that one");
+  const internal::TensorMemory memory{{buffer.data(), static_cast<std::size_t>(buffer.size().count)},
+                                      state_->stack->backend().cuda_device(lent->memory.view().where),
+                                      lent->is_read_only};
+  return reinterpret_cast<DLManagedTensorVersioned*>(internal::tensor_of(memory, [held = buffer] {}));
 }
 
 Expected<std::vector<StreamBinding>> Runtime::allocate_for(const Batch& batch) {

@@ -12,6 +12,9 @@
 #include "runtime/core/backend_options.hpp"
 #include "runtime/core/pinned_use.hpp"
 
+/// A tensor as libraries share it; of <dlpack/dlpack.h>, version 1.
+struct DLManagedTensorVersioned;
+
 namespace tutti {
 
 namespace internal {
@@ -146,6 +149,21 @@ class TUTTI_API Runtime {
   ///     auto buffer = runtime.wrap("mem0", image);
   [[nodiscard]] Expected<Buffer> wrap(std::string_view place, std::span<std::byte> memory,
                                       std::shared_ptr<void> owner = nullptr);
+  /// A buffer of a tensor's memory, as `wrap`. A tensor that is read-only makes a buffer that no batch writes.
+  /// @param tensor  contiguous, of this process. It is the runtime's where this succeeds: its deleter is called when
+  /// the
+  ///                memory is not used any more, in a call of any runtime
+  /// @errors as `wrap`; InvalidInput: no tensor, another version, elements that do not follow each other, a tensor that
+  ///         lies on another device. It stays the caller's then.
+  ///
+  ///     // `capsule`: of Python's tensor.__dlpack__(max_version=(1, 0))
+  ///     auto frame = runtime.wrap_tensor("gpu0", tensor);
+  [[nodiscard]] Expected<Buffer> wrap_tensor(std::string_view place, DLManagedTensorVersioned* tensor);
+  /// Its memory as a tensor of bytes, one dimension, at the same address, for another library. It holds the buffer
+  /// until its deleter is called, and outlives the runtime. No batch may use the buffer while the library writes there:
+  /// this orders nothing.
+  /// @errors InvalidInput: a buffer without memory, or of another runtime.
+  [[nodiscard]] Expected<DLManagedTensorVersioned*> lend_tensor(const Buffer& buffer);
   /// Allocates a source and a destination for the transfer of every stream.
   /// @errors as `allocate`; InvalidInput: a batch of another machine.
   [[nodiscard]] Expected<std::vector<StreamBinding>> allocate_for(const Batch& batch);

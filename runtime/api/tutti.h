@@ -143,6 +143,16 @@ TUTTI_C_API tutti_buffer* tutti_buffer_allocate(tutti_runtime* runtime, const ch
  */
 TUTTI_C_API tutti_buffer* tutti_buffer_wrap(tutti_runtime* runtime, const char* place, void* memory, int64_t size,
                                             void (*released)(void* user), void* user);
+struct DLManagedTensorVersioned;
+/** A buffer of a tensor's memory (DLPack 1), as `tutti_buffer_wrap`: contiguous, of this process. Where it is
+ * read-only, no batch writes it. The tensor is the runtime's where this succeeds: its deleter is called as `released`
+ * there. */
+TUTTI_C_API tutti_buffer* tutti_buffer_wrap_tensor(tutti_runtime* runtime, const char* place,
+                                                   struct DLManagedTensorVersioned* tensor);
+/** Its memory as a tensor of bytes, at the same address, for another library. It holds the buffer until its deleter is
+ *  called. Null: the buffer is of another runtime. */
+TUTTI_C_API struct DLManagedTensorVersioned* tutti_buffer_lend_tensor(tutti_runtime* runtime,
+                                                                      const tutti_buffer* buffer);
 /** Its bytes; null where it lies in a GPU. */
 TUTTI_C_API void* tutti_buffer_bytes(const tutti_buffer* buffer);
 /** Its size. */
@@ -237,7 +247,8 @@ TUTTI_C_API void* tutti_job_source(const tutti_job* job, size_t batch, size_t st
 TUTTI_C_API void* tutti_job_destination(const tutti_job* job, size_t batch, size_t stream, size_t* size);
 
 /** A buffer that the task names, of this job or kept; null where it lies in a GPU, and where there is none of that
- *  name.
+ *  name. That of another task, "TASK.BUFFER", is what its newest complete job left when this job started, zeros before
+ * the first one; it is to be read alone, and is null in `on_ready`, before the start.
  *  @param size  result; may be null */
 TUTTI_C_API void* tutti_job_buffer(const tutti_job* job, const char* name, size_t* size);
 
@@ -255,8 +266,9 @@ typedef struct tutti_job_record {
   int64_t arrival_ns;
   int64_t finish_ns; /**< -1: it was never run */
   int64_t deadline_ns;
-  int missed;          /**< 0 or 1 */
-  const char* verdict; /**< met, missed, failed, aborted, dropped, skipped or never_run */
+  int missed;            /**< 0 or 1 */
+  const char* verdict;   /**< met, missed, failed, aborted, dropped, skipped or never_run */
+  const char* task_name; /**< valid during the call */
 } tutti_job_record;
 
 /** Memory of the program for a buffer that a task names. */

@@ -165,6 +165,8 @@ class DeviceBackend {
   /// GPUs of the machine on which nothing can run any more, ascending. A run asks when an error of the machine has
   /// ended it. A wrapper hands on those of the backend that it wraps.
   [[nodiscard]] virtual std::vector<VertexId> lost_gpus() { return {}; }
+  /// The number that CUDA gives to a GPU in this process; below 0: its memory is not CUDA's.
+  [[nodiscard]] virtual int cuda_device(VertexId /*gpu*/) const { return -1; }
   /// What the driver does without plans, on the same devices (`runtime/core/baselines.hpp`); null: nothing to compare
   /// with. A wrapper hands on those of the backend that it wraps.
   [[nodiscard]] virtual Baselines* baselines() { return nullptr; }

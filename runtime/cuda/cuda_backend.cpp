@@ -189,6 +189,7 @@ class CudaBackend final : public DeviceBackend {
       if (const int device = devices_->device_of(gpu); device >= 0 && devices_->has_lost(device)) lost.push_back(gpu);
     return lost;
   }
+  [[nodiscard]] int cuda_device(VertexId gpu) const override { return devices_->device_of(gpu); }
   [[nodiscard]] Baselines* baselines() override { return &baselines_; }
   [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override {
     return allocate(where, size, Contents::Zeros);

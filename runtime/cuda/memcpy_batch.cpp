@@ -78,6 +78,7 @@ class MemcpyBackend final : public DeviceBackend {
                                       std::shared_ptr<void> owner) override {
     return cuda_->wrap(where, memory, std::move(owner));
   }
+  [[nodiscard]] int cuda_device(VertexId gpu) const override { return cuda_->cuda_device(gpu); }
   void unpin_given_up() override { cuda_->unpin_given_up(); }
   [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override;
 

@@ -79,6 +79,7 @@ class FaultBackend : public DeviceBackend {
   [[nodiscard]] Duration tolerated_lag() const override { return machine_.tolerated_lag(); }
   [[nodiscard]] std::vector<std::string> foreign_load() const override { return machine_.foreign_load(); }
   [[nodiscard]] std::vector<VertexId> lost_gpus() override;
+  [[nodiscard]] int cuda_device(VertexId gpu) const override { return machine_.cuda_device(gpu); }
   [[nodiscard]] Baselines* baselines() override { return machine_.baselines(); }
   [[nodiscard]] std::uint64_t begin_job(const JobLabel& job) override { return machine_.begin_job(job); }
   void end_job(std::uint64_t shown) override { machine_.end_job(shown); }

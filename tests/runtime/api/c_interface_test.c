@@ -113,6 +113,10 @@ static void memory_of_the_program(const char* folder) {
   tutti_buffer* there = tutti_buffer_wrap(runtime, "gpu0", to, sizeof to, NULL, NULL);
   tutti_buffer* result = tutti_buffer_wrap(runtime, "gpu0", out, sizeof out, note_release, &released);
   check(source != NULL && tutti_buffer_bytes(source) == from, "a buffer is where the program's memory is");
+  tutti_buffer* tensor = tutti_buffer_wrap_tensor(runtime, "mem0", tutti_buffer_lend_tensor(runtime, source));
+  check(tensor != NULL && tutti_buffer_bytes(tensor) == from && tutti_buffer_size(tensor) == sizeof from,
+        "a tensor is where its buffer is");
+  tutti_buffer_free(tensor);
   tutti_stream_binding binding = {source, there, NULL, result, NULL, 0};
   tutti_prepared_batch* prepared = tutti_prepare(runtime, batch, &binding, 1, 1);
   tutti_buffer_free(source);
@@ -443,6 +447,8 @@ static void nulls_are_refused(void) {
   check(tutti_runtime_open(NULL, NULL, TUTTI_SIMULATED, NULL) == NULL, "no machine");
   check(tutti_buffer_allocate(NULL, "mem0", 1) == NULL && tutti_buffer_bytes(NULL) == NULL, "no runtime");
   check(tutti_buffer_wrap(NULL, "mem0", &number, sizeof number, NULL, NULL) == NULL, "no runtime to wrap for");
+  check(tutti_buffer_wrap_tensor(NULL, "mem0", NULL) == NULL && tutti_buffer_lend_tensor(NULL, NULL) == NULL,
+        "no runtime for tensors");
   check(tutti_prepare(NULL, NULL, NULL, 1, 1) == NULL && tutti_batch_op_async(NULL) == NULL, "nothing to prepare");
   check(refused(tutti_batch_op(NULL, NULL), "null") && refused(tutti_batch_op_query(NULL, &finished), "null") &&
             refused(tutti_batch_op_synchronize(NULL, NULL), "null"),
