@@ -17,14 +17,21 @@ class Examples(Programs):
     def test_two_tasks(self):
         self.prints("two_tasks", "120 jobs, 0 missed deadlines, 0 wrong pixels")
 
+    def test_reduction(self):
+        self.prints("reduction", "88 totals right, 80 shown last")
+
     # A frame that the host sees late may lie in a slot that is written again: then it is not counted as it was.
+    # A busy host is too slow to play the machine, and says so.
     def test_camera_ring(self):
         run = self.run_program("examples/camera_ring")
-        self.assertEqual(run.stderr, "")
-        self.assertRegex(run.stdout, r"^(\d+) of 40 frames counted right\n$")
+        if run.returncode == 3:
+            self.assertRegex(run.stderr, "^the host is too slow to play this machine in real time")
+        else:
+            self.assertEqual(run.stderr, "")
+            self.assertRegex(run.stdout, r"^(\d+) of 40 frames counted right\n$")
 
     def test_a_file_that_is_not_there(self):
-        for name in ("camera_ring", "hello", "two_tasks"):
+        for name in ("camera_ring", "hello", "reduction", "two_tasks"):
             with self.subTest(name):
                 self.refuses(self.run_program(f"examples/{name}", "nowhere.yaml"), "nowhere.yaml")
 
