@@ -19,6 +19,7 @@ using tutti::StreamSpec;
 namespace {
 
 constexpr std::size_t kParts = 0, kReports = 1;  // batches of a job
+constexpr Bytes kLeastList{static_cast<std::int64_t>(PixelList::kWord)};
 
 /// Whether a second kernel of each part's stream lists what differs.
 bool has_lists(const BatchSpec& parts) { return !parts.streams.front().kernels.empty(); }
@@ -42,6 +43,7 @@ bool is_inspection(const BatchSpec& parts, const BatchSpec& reports) {
     if (sent.from != memory || back.to != memory) return false;
     if (back.from != sent.to || sent.size->bytes.count == 0) return false;
     if (!has_lists(parts) && back.size != sent.size) return false;
+    if (has_lists(parts) && back.size->bytes < kLeastList) return false;  // its number of pixels
   }
   return true;
 }

@@ -94,7 +94,6 @@ std::string answer_text(const Jobs& jobs, const Exploration& found, std::string_
     text +=
         "  there are too many schedules to look at all of them, so responses are bounds: no best one is smaller, no "
         "worst one larger; --exact looks at all\n";
-  if (jobs.empty()) return text + "  the job set is empty\n";
   programs::Table table({"task", "jobs", "best response ns", "worst response ns", "slack ns"});
   for (const auto& [task, row] : rows_of(jobs, found)) {
     const auto ns = [&](Duration time) { return found.responses.empty() ? "-" : fmt::to_string(time.count()); };
@@ -110,6 +109,10 @@ int check_jobs(const std::string& path, const std::string& responses, bool exact
     if (const auto writable = programs::check_writable(responses); !writable) return report_error(writable.error());
   const auto jobs = load_jobs(path);
   if (!jobs) return report_error(jobs.error());
+  if (jobs->empty())
+    return report_error({ErrorCode::InvalidInput,
+                         "there is no job, so there is nothing to guarantee; add a line for each",
+                         {path, 1, 1}});
   ExplorationLimits limits;
   if (exact) limits.reduced_visits = 0;
   const Exploration found = explore(*jobs, limits);

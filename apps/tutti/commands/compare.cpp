@@ -35,6 +35,11 @@ Expected<std::vector<const Planner*>> planners_to_compare(const CompareCommand& 
 }
 
 int compare_batch(const CompareCommand& command, std::span<const Planner* const> chosen) {
+  if (!command.file.parameters.empty() || !command.file.policy.empty())
+    return report_error(
+        {ErrorCode::InvalidInput,
+         fmt::format("--set and --policy are for task sets, and {} is a batch; leave them out", command.file.path),
+         {}});
   const auto batch = load_batch_aloud(command.file.path, command.file.machine);
   if (!batch) return report_error(batch.error());
   std::vector<Prediction> predictions;

@@ -30,6 +30,10 @@ class Compare(Programs):
             self.assertEqual([row["planner"] for row in answer["planners"]], named)
         self.refuses(self.tutti("compare", EXAMPLE, "--planner", "time_divison"), "did you mean 'time_division'?")
 
+    def test_a_batch_has_nothing_to_set(self):
+        for words in (("--set", "image=5MB"), ("--policy", "rm")):
+            self.refuses(self.tutti("compare", EXAMPLE, *words), f"--set and --policy are for task sets, and {EXAMPLE} is a batch; leave them out")
+
     def test_planners_arrange_one_job_at_a_time_whatever_the_file_says(self):
         text = (ROOT / WAFER).read_text(encoding="utf-8").replace("../machines", str(ROOT / "configs/machines"))
         answer = self.object_of(0, "compare", self.file(re.sub(r"(?m)^tasks:", "overlap: on\ntasks:", text)), "--json", "--planner", "all_at_once")
