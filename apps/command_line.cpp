@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "apps/exit_code.hpp"
+#include "apps/interrupt.hpp"
 #include "apps/output_file.hpp"
 #include "apps/terminal.hpp"
 #include "model/base/suggestion.hpp"
@@ -388,7 +389,8 @@ int CommandLine::run(int argc, const char* const* argv) {
     print_error(fault);
     return kUsage;
   }
-  const int exit_code = program_->chosen ? program_->chosen() : kOk;
+  const int ended = program_->chosen ? program_->chosen() : kOk;
+  const int exit_code = ended == kUsage && was_interrupted() ? kInterrupted : ended;  // while it waited for a reader
   log("exit code {}", exit_code);
   return exit_code;
 }

@@ -16,13 +16,16 @@ constexpr std::uint64_t kReadOnly = 1;
 constexpr std::uint8_t kUnsigned = 1;
 enum DeviceType : std::int32_t { kCpu = 1, kCuda = 2, kPinned = 3, kManaged = 13 };
 
-/// Bytes of all elements; below 0: there are too many.
+/// Bytes of all elements; below 0: there are too many, or no shape says how many.
 std::int64_t bytes_in(const ManagedTensor& managed) {
   const auto& tensor = managed.dl_tensor;
+  if (tensor.ndim < 0 || (tensor.ndim > 0 && tensor.shape == nullptr)) return -1;
+  const std::span<const std::int64_t> shape(tensor.shape, static_cast<std::size_t>(tensor.ndim));
+  if (std::ranges::any_of(shape, [](std::int64_t length) { return length < 0; })) return -1;
+  if (std::ranges::find(shape, 0) != shape.end()) return 0;
   Wide bits = Wide{tensor.dtype.bits} * tensor.dtype.lanes;
-  for (std::int32_t i = 0; i < tensor.ndim; ++i) {
-    if (tensor.shape[i] < 0) return -1;
-    bits *= tensor.shape[i];
+  for (const std::int64_t length : shape) {
+    bits *= length;
     if (bits > Wide{INT64_MAX}) return -1;
   }
   return static_cast<std::int64_t>((bits + 7) / 8);
@@ -60,13 +63,20 @@ Expected<TensorMemory> memory_of(const ManagedTensor& managed) {
   if (tensor.device.type != kCpu && tensor.device.type != kCuda && tensor.device.type != kPinned)
     return invalid_input(fmt::format(
         "the tensor lies on a device of kind {}; give one of the host (1, 3) or of CUDA (2)", tensor.device.type));
+  if (tensor.device.type == kCuda && tensor.device.id < 0)
+    return invalid_input(fmt::format("the tensor lies in GPU {} of CUDA, which is none", tensor.device.id));
   const std::int64_t bytes = bytes_in(managed);
-  if (bytes < 0) return invalid_input("the tensor's shape has a negative length, or more bytes than can be counted");
+  if (bytes < 0)
+    return invalid_input("the tensor has no shape, or one with a negative length or more bytes than can be counted");
   if (bytes > 0 && !is_contiguous(managed))
     return invalid_input(
         "the elements of the tensor do not follow each other; give one that is contiguous, such as "
         "'tensor.contiguous()'");
-  return TensorMemory{{static_cast<std::byte*>(tensor.data) + tensor.byte_offset, static_cast<std::size_t>(bytes)},
+  if (tensor.byte_offset > std::uint64_t{INT64_MAX} - reinterpret_cast<std::uintptr_t>(tensor.data))
+    return invalid_input(
+        fmt::format("the tensor begins {} bytes behind its memory, where nothing lies", tensor.byte_offset));
+  auto* const data = tensor.data == nullptr ? nullptr : static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
+  return TensorMemory{{data, static_cast<std::size_t>(bytes)},
                       tensor.device.type == kCuda ? tensor.device.id : -1,
                       (managed.flags & kReadOnly) != 0};
 }

@@ -98,7 +98,8 @@ struct TaskProgram {
   std::function<void(const Job&, const JobRecord&)> on_failed = {};
   /// Memory of the program's own for buffers that the task names, of the host or of a GPU, which is neither copied nor
   /// freed: a slot for each of its 'slots', or for each job that can be alive, which jobs take in turn (job i has slot
-  /// i modulo their number); of a kept buffer one. It outlives the run. What jobs write of it may be written before the
+  /// i modulo their number), unless other tasks read it: then any that is free, of one more and one for each of their
+  /// jobs; of a kept buffer one. It outlives the run. What jobs write of it may be written before the
   /// first job, too. See `Runtime::wrap`.
   std::map<std::string, std::vector<std::span<std::byte>>, std::less<>> memory = {};
   /// Fills the kept buffers, before the first job, but those in `memory`; and once more where the run goes on behind a

@@ -149,7 +149,8 @@ class TUTTI_API Runtime {
   ///     auto buffer = runtime.wrap("mem0", image);
   [[nodiscard]] Expected<Buffer> wrap(std::string_view place, std::span<std::byte> memory,
                                       std::shared_ptr<void> owner = nullptr);
-  /// A buffer of a tensor's memory, as `wrap`. A tensor that is read-only makes a buffer that no batch writes.
+  /// A buffer of a tensor's memory, as `wrap`. A tensor that is read-only makes a buffer that no batch
+  /// writes; the program is not kept from it.
   /// @param tensor  contiguous, of this process. It is the runtime's where this succeeds: its deleter is called when
   /// the
   ///                memory is not used any more, in a call of any runtime

@@ -31,6 +31,14 @@ Expected<void> UserProgram::make_sets(DeviceBackend& backend, std::size_t sets) 
   return buffers_.make_sets(backend, sets);
 }
 
+/// Without those that lie in buffers of other tasks.
+std::vector<JobMemory::Ends> UserProgram::own_ends(const Batch& operation, std::vector<JobMemory::Ends> ends) const {
+  const auto is_own = [&](BufferId buffer) { return task_->buffers[buffer.index()].owner().empty(); };
+  for (std::size_t s = 0; s < ends.size(); ++s)
+    if (const auto& copied = operation.streams()[s].copied; copied && !is_own(copied->from)) ends[s].source = {};
+  return ends;
+}
+
 void UserProgram::sets_are_made(std::size_t choices) {
   choices_.clear();
   own_.clear();
@@ -48,6 +56,7 @@ Expected<std::vector<StreamBinding>> UserProgram::bind(DeviceBackend& backend, c
   std::vector<JobMemory::Ends> ends;
   for (const StreamBinding& binding : *bindings)
     ends.push_back({host_bytes(binding.source), host_bytes(binding.destination)});
+  if (choice < own_.size()) own_[choice].add(own_ends(operation, ends));
   choices_[choice].add(std::move(ends));
   if (users_ == nullptr || !users_->parameters) return bindings;
   const auto ask = [&] {

@@ -101,6 +101,7 @@ class UserProgram final : public TaskProgram {
   [[nodiscard]] tutti::Job job_of(const Job& job) const;
   [[nodiscard]] tutti::JobRecord users_record(const JobRecord& record) const;
   [[nodiscard]] std::span<std::byte> host_bytes(const BufferView& buffer) const;
+  [[nodiscard]] std::vector<JobMemory::Ends> own_ends(const Batch& operation, std::vector<JobMemory::Ends> ends) const;
 
   const Topology* machine_;
   const Task* task_;

@@ -26,14 +26,18 @@ std::size_t BufferSets::take(std::uint64_t job) {
   return *set;
 }
 
+void BufferSets::fail(std::size_t set) {
+  if (expected_ == set) expected_.reset();
+}
+
 void BufferSets::complete(std::size_t set, std::uint64_t job) {
+  if (expected_ == set) expected_.reset();
   if (newest_job_ && job < *newest_job_) return;  // one that was released later has overtaken it
   newest_ = set;
   newest_job_ = job;
 }
 
 void BufferSets::give_back(std::size_t set) {
-  if (expected_ == set) expected_.reset();
   if (are_read()) --holders_[set];
 }
 

@@ -24,8 +24,9 @@ class BufferSets {
   std::size_t take(std::uint64_t job);
   /// A job that is near its end will leave the newest output there, unless it fails.
   void expect(std::size_t set) { expected_ = set; }
-  /// A job has left its output in its set.
+  /// A job has left its output in its set, or none.
   void complete(std::size_t set, std::uint64_t job);
+  void fail(std::size_t set);
   /// A job needs a set no more: its own, or one that it held.
   void give_back(std::size_t set);
 

@@ -217,7 +217,8 @@ Expected<void> NamedMemory::fill_kept(Executor& executor,
   std::vector<HostBytes> kept;
   for (std::size_t i = 0; i < buffers_.size() && !sets_.empty(); ++i) {
     const BufferView& view = sets_.back()[i];  // of what others read, the set that no job has had
-    const bool is_filled = (buffers_[i].is_kept || is_lent_[i]) && !is_users(i);
+    const bool is_of_device = machine_.vertex(buffers_[i].in).kind == VertexKind::Device;  // which fills it
+    const bool is_filled = (buffers_[i].is_kept || (is_lent_[i] && !is_of_device)) && !is_users(i);
     if (buffers_[i].size == Bytes{0} || !is_filled) continue;
     std::span<std::byte> bytes;
     if (is_of_host(i)) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "runtime/core/notes.hpp"
@@ -89,9 +90,10 @@ class OverlappedRun final : public TaskRun {
 
   /// The batches of a task for one choice of memory.
   Expected<void> prepare_choice(TaskId task, std::size_t choice);
-  Expected<void> prepare_part(TaskState& state, std::vector<PreparedBatch>& chunks, const OperationPart& part,
+  Expected<void> prepare_part(TaskState& state, std::size_t choice, const OperationPart& part,
                               std::span<const ExecutionPlan> plans, std::span<const std::vector<StreamBinding>> bound);
-  [[nodiscard]] Expected<BufferView> buffer_on_way(const OperationPart& part, const CommandStream& stream);
+  [[nodiscard]] Expected<BufferView> buffer_on_way(const OperationPart& part, const CommandStream& stream,
+                                                   std::size_t set);
   /// The program's batch of a region.
   [[nodiscard]] std::size_t chunk_of(const RegionRun& run) const;
   [[nodiscard]] Progress& progress_of(const ReadyJob& job) {
@@ -117,8 +119,9 @@ class OverlappedRun final : public TaskRun {
   bool idle(Duration until);
 
   const OverlapPlan& plan_;
-  std::vector<Buffer> buffers_;                                       // of copies through memories
-  std::map<std::pair<std::size_t, std::size_t>, BufferView> on_way_;  // [step, stream] of the choice being prepared
+  std::vector<Buffer> buffers_;  // of copies through memories
+  /// [set, step, stream] of the task that is being prepared
+  std::map<std::tuple<std::size_t, std::size_t, std::size_t>, BufferView> on_way_;
   std::optional<OperationScheduler> scheduler_;
   std::vector<std::vector<std::size_t>> first_chunk_;  // [operations][parts] of the task's chunks
   std::vector<std::vector<Progress>> progress_;        // [tasks][places]
@@ -186,18 +189,18 @@ Expected<void> OverlappedRun::prepare(std::span<TaskProgram* const> programs, st
 
 Expected<void> OverlappedRun::prepare_choice(TaskId task, std::size_t choice) {
   TaskState& state = tasks_[task.index()];
-  std::vector<PreparedBatch>& chunks = state.chunks[choice];
+  const std::vector<PreparedBatch>& chunks = state.chunks[choice];
   const auto bound = bind(executor_, *state.task, *state.program, choice);
   if (!bound) return tl::unexpected(bound.error());
   state.places.clear();
-  on_way_.clear();
+  if (choice == 0) on_way_.clear();
   const auto& operations = plan_.operations.operations;
   for (std::size_t o = 0; o < operations.size(); ++o) {
     if (operations[o].task != task) continue;
     first_chunk_[o].clear();
     for (std::size_t p = 0; p < operations[o].parts.size(); ++p) {
       first_chunk_[o].push_back(chunks.size());
-      if (auto ok = prepare_part(state, chunks, operations[o].parts[p], plan_.plans[o][p], *bound); !ok) return ok;
+      if (auto ok = prepare_part(state, choice, operations[o].parts[p], plan_.plans[o][p], *bound); !ok) return ok;
     }
   }
   return {};
@@ -205,13 +208,13 @@ Expected<void> OverlappedRun::prepare_choice(TaskId task, std::size_t choice) {
 
 /// @param plans  [regions] none of a host step
 /// @param bound  [batches][streams]
-Expected<void> OverlappedRun::prepare_part(TaskState& state, std::vector<PreparedBatch>& chunks,
-                                           const OperationPart& part, std::span<const ExecutionPlan> plans,
+Expected<void> OverlappedRun::prepare_part(TaskState& state, std::size_t choice, const OperationPart& part,
+                                           std::span<const ExecutionPlan> plans,
                                            std::span<const std::vector<StreamBinding>> bound) {
   if (plans.empty()) return {};
   const std::size_t number = batch_numbers(*state.task)[part.step];
   const CommandStream& stream = std::get<Batch>(state.task->steps[part.step]).streams()[part.stream];
-  const auto on_way = buffer_on_way(part, stream);
+  const auto on_way = buffer_on_way(part, stream, choice % state.sets.count());
   if (!on_way) return tl::unexpected(on_way.error());
   const std::string name = fmt::format("the {} of stream '{}' in batch {} of task '{}'",
                                        part.kind == OperationPart::Kind::Copy ? "copy" : "kernel", stream.name,
@@ -220,22 +223,23 @@ Expected<void> OverlappedRun::prepare_part(TaskState& state, std::vector<Prepare
     auto prepared =
         owned_.prepare(plans[r], {binding_of(bound[number][part.stream], *on_way, stream, part, r)}, name, true);
     if (!prepared) return tl::unexpected(std::move(prepared.error()));
-    chunks.push_back(*std::move(prepared));
+    state.chunks[choice].push_back(*std::move(prepared));
     state.places.push_back({static_cast<std::uint32_t>(number), {static_cast<std::uint32_t>(part.stream)}});
   }
   return {};
 }
 
-/// A copy through a memory has a buffer there for each choice, which both of its legs know.
-Expected<BufferView> OverlappedRun::buffer_on_way(const OperationPart& part, const CommandStream& stream) {
+/// A copy through a memory has a buffer there for each set of the task's own, which both of its legs know.
+Expected<BufferView> OverlappedRun::buffer_on_way(const OperationPart& part, const CommandStream& stream,
+                                                  std::size_t set) {
   if (part.leg == Leg::Whole) return BufferView{};
-  const auto known = on_way_.find({part.step, part.stream});
+  const auto known = on_way_.find({set, part.step, part.stream});
   if (known != on_way_.end()) return known->second;
   const auto memory = memory_on_way(executor_.machine(), *stream.transfer);
   auto buffer = executor_.backend().allocate(*memory, stream.transfer->size);
   if (!buffer) return tl::unexpected(std::move(buffer.error()));
   buffers_.push_back(*std::move(buffer));
-  return on_way_[{part.step, part.stream}] = buffers_.back().view();
+  return on_way_[{set, part.step, part.stream}] = buffers_.back().view();
 }
 
 void OverlappedRun::release_jobs(std::span<const std::uint64_t> jobs, const RunOptions& options) {

@@ -452,7 +452,8 @@ JobLoad TaskRun::load_of(const Release& release, Duration length, Duration machi
 void TaskRun::end_job(EndedJob&& ended, const ReadyJob& ready, const Job& of_user, Duration finish) {
   ended.place = ledger_.claim();
   TaskState& state = tasks_[ready.task.index()];
-  if (!ended.record.error) state.sets.complete(state.buffers_of(ready.index).own, ready.index);
+  const std::size_t own = state.buffers_of(ready.index).own;
+  ended.record.error ? state.sets.fail(own) : state.sets.complete(own, ready.index);
   if (!hears_of_end(ready.task)) {
     free_buffers(ready);
     ledger_.add(std::move(ended));

@@ -28,13 +28,16 @@ Expected<ChangingTaskSet> ChangingTaskSet::make(const AdmissionController& contr
   planned.partitions = {whole};
   ChangingTaskSet set(std::move(planned));
   for (const TaskId task : running) {
-    const ChangeAnswer answered = set.ask({{}, {}, task}, {}, {});
+    const std::string reason = set.refusal({{}, {}, task});
+    const ChangeAnswer answered =
+        reason.empty() ? set.admit({{}, {}, task}, {}, {}) : ChangeAnswer{Answer::Unknown, reason};
     if (answered.answer != Answer::Schedulable)
       return invalid_input(
           fmt::format("the tasks that run from the start are not schedulable (where tasks change, the machine is one "
                       "partition): {}",
                       answered.reason));
   }
+  if (const std::string reason = set.lack_after({}); !reason.empty()) return invalid_input(reason);
   return set;
 }
 
@@ -48,11 +51,34 @@ Expected<ChangingTaskSet> ChangingTaskSet::make_overlapping(const AdmissionContr
   ChangingTaskSet set(verdict.admitted->planned());
   set.worst_responses_ = verdict.worst_responses;
   for (const TaskId task : running) set.entries_[task.index()] = task;
+  if (const std::string reason = set.lack_after({}); !reason.empty()) return invalid_input(reason);
   return set;
 }
 
 ChangeAnswer ChangingTaskSet::ask(const TaskChange& change, Duration now, std::optional<Duration> last_arrival) {
   if (std::string reason = refusal(change); !reason.empty()) return {Answer::Unknown, std::move(reason)};
+  if (std::string reason = lack_after(change); !reason.empty()) return {Answer::Unknown, std::move(reason)};
+  return admit(change, now, last_arrival);
+}
+
+/// Whoever reads what another task leaves needs it.
+std::string ChangingTaskSet::lack_after(const TaskChange& change) const {
+  const auto name = [&](TaskId task) { return planned_.tasks.tasks[task.index()].name; };
+  const auto would_run = [&](TaskId task) { return (runs(task) || task == change.comes) && task != change.leaves; };
+  for (std::size_t i = 0; i < planned_.tasks.tasks.size(); ++i) {
+    const TaskId reader{i};
+    if (!would_run(reader)) continue;
+    for (const TaskId owner : owners_read_by(planned_.tasks, reader)) {
+      if (would_run(owner)) continue;
+      const std::string reads = fmt::format("'{}' reads buffers of '{}'", name(reader), name(owner));
+      return owner == change.leaves ? reads + "; let it leave first"
+                                    : reads + ", which would not run; let that come first";
+    }
+  }
+  return {};
+}
+
+ChangeAnswer ChangingTaskSet::admit(const TaskChange& change, Duration now, std::optional<Duration> last_arrival) {
   if (planned_.overlap) return ask_overlapping(change, now, last_arrival);
   const OnlineAdmission::Outcome outcome = this->change(change, now, last_arrival);
   if (outcome.answer != Answer::Schedulable) {
@@ -88,16 +114,6 @@ std::string ChangingTaskSet::refusal(const TaskChange& change) const {
   const auto name = [&](TaskId task) { return planned_.tasks.tasks[task.index()].name; };
   if (change.leaves && !runs(*change.leaves)) return fmt::format("'{}' does not run", name(*change.leaves));
   if (change.comes && runs(*change.comes)) return fmt::format("'{}' runs already", name(*change.comes));
-  for (std::size_t i = 0; i < planned_.tasks.tasks.size(); ++i) {
-    const TaskId reader{i};
-    const bool stays = runs(reader) && reader != change.leaves;
-    for (const TaskId owner : owners_read_by(planned_.tasks, reader)) {
-      const std::string reads = fmt::format("'{}' reads buffers of '{}'", name(reader), name(owner));
-      if (stays && owner == change.leaves) return reads + "; let it leave first";
-      if (reader == change.comes && (!runs(owner) || owner == change.leaves))
-        return reads + ", which would not run; let that come first";
-    }
-  }
   return {};
 }
 

@@ -64,6 +64,8 @@ class ChangingTaskSet {
   static Expected<ChangingTaskSet> make_overlapping(const AdmissionController& controller, const TaskSet& all,
                                                     std::span<const TaskId> running);
   [[nodiscard]] std::string refusal(const TaskChange& change) const;
+  [[nodiscard]] std::string lack_after(const TaskChange& change) const;
+  [[nodiscard]] ChangeAnswer admit(const TaskChange& change, Duration now, std::optional<Duration> last_arrival);
   [[nodiscard]] ChangeAnswer ask_overlapping(const TaskChange& change, Duration now,
                                              std::optional<Duration> last_arrival);
   OnlineAdmission::Outcome change(const TaskChange& change, Duration now, std::optional<Duration> last_arrival);

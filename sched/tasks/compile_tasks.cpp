@@ -134,6 +134,7 @@ void find_shared_buffers(Compilation& all, std::span<const TaskSpec> tasks) {
   if (!all.machine) return;
   Compilation quiet{all.spec, all.machine, all.faults};
   for (std::size_t i = 0; i < tasks.size(); ++i) {
+    if (tasks[i].name.empty()) continue;  // a fault of its own
     Task task;
     StreamWords words{*all.machine, all.spec.parameters};
     compile_buffers(quiet, tasks[i], task, words, path_of("tasks", i));
@@ -150,13 +151,15 @@ void add_shared_buffers(Compilation& all, const TaskSpec& spec, Task& task, Stre
                         const std::string& path) {
   for (const auto& [name, field] : names_of_others(spec, path)) {
     const auto found = std::ranges::find(all.shared, name, &NamedBuffer::name);
-    if (found != all.shared.end() && found->owner() == task.name)
-      all.faults.add(field,
-                     fmt::format("'{:.80}' is a buffer of this task; write '{}', or give it 'keep: true' for what "
-                                 "the job before has left",
-                                 name, found->own_name()));
-    else if (found != all.shared.end())
+    if (found == all.shared.end()) continue;
+    if (found->owner() != task.name) {
       task.buffers.push_back(*found);
+      continue;
+    }
+    words.left_out.push_back(name);
+    all.faults.add(field, fmt::format("'{:.80}' is a buffer of this task; write '{}', or give it 'keep: true' for what "
+                                      "the job before has left",
+                                      name, found->own_name()));
   }
   words.left_out.insert(words.left_out.end(), all.left_out.begin(), all.left_out.end());
   words.of_others = all.shared;

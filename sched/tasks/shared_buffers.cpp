@@ -53,12 +53,26 @@ std::string refusal_of(const Topology& machine, const Task& owner, const NamedBu
     return fmt::format(
         "jobs of '{}' write '{}' while others would read it, since it has 'keep: true'; leave 'keep' out", owner.name,
         original.name);
-  if (!original.is_kept && !is_written && machine.vertex(buffer.in).kind == VertexKind::Gpu)
+  const bool is_of_gpu = machine.vertex(buffer.in).kind == VertexKind::Gpu;
+  if (is_of_gpu && !memory_before(machine, buffer.in))
+    return fmt::format(
+        "before the first job there are zeros, and no memory leads to '{}', from which they could come; "
+        "add the missing links",
+        machine.vertex(buffer.in).name);
+  if (!original.is_kept && !is_written && is_of_gpu)
     return fmt::format(
         "no step of '{}' writes '{}'; let one write it, or give it 'keep: true' and fill it before the "
         "first job",
         owner.name, original.name);
   return "";
+}
+
+/// The sets of its own and of each task that it reads, multiplied; at most one above what is possible.
+std::int64_t choices_of(const TaskSet& set, TaskId task, std::span<const std::int64_t> sets) {
+  Wide choices = sets[task.index()];
+  for (const TaskId owner : owners_read_by(set, task))
+    choices = std::min(choices * sets[owner.index()], Wide{kMostChoices} + 1);
+  return static_cast<std::int64_t>(std::min(choices, Wide{kMostChoices} + 1));
 }
 
 }  // namespace
@@ -84,10 +98,15 @@ std::optional<TaskId> owner_of(const TaskSet& set, const NamedBuffer& buffer) {
 }
 
 std::vector<TaskId> owners_read_by(const TaskSet& set, TaskId task) {
+  const std::vector<NamedBuffer>& buffers = set.tasks[task.index()].buffers;
+  const auto is_read_as_left = [&](std::string_view owner) {
+    return std::ranges::any_of(buffers, [&](const NamedBuffer& one) { return one.owner() == owner && !one.is_kept; });
+  };
   std::vector<TaskId> owners;
-  for (const NamedBuffer& buffer : set.tasks[task.index()].buffers) {
+  for (const NamedBuffer& buffer : buffers) {
     const auto owner = owner_of(set, buffer);
-    if (owner && !buffer.is_kept && std::ranges::find(owners, *owner) == owners.end()) owners.push_back(*owner);
+    if (owner && is_read_as_left(buffer.owner()) && std::ranges::find(owners, *owner) == owners.end())
+      owners.push_back(*owner);
   }
   return owners;
 }
@@ -107,13 +126,24 @@ std::vector<std::int64_t> sets_of_buffers(const TaskSet& set, std::span<const st
 }
 
 void check_shared_buffers(const TaskSet& set, std::span<const std::vector<NameOfOther>> names, Faults& faults) {
-  for (std::size_t reader = 0; reader < set.tasks.size(); ++reader)
+  std::vector<std::int64_t> alive;
+  for (const Task& task : set.tasks) alive.push_back(jobs_alive(task.period, task.deadline, task.jitter));
+  const std::vector<std::int64_t> sets = sets_of_buffers(set, alive);
+  for (std::size_t reader = 0; reader < set.tasks.size(); ++reader) {
+    const Task& task = set.tasks[reader];
     for (const NameOfOther& other : names[reader]) {
-      const auto buffer = std::ranges::find(set.tasks[reader].buffers, other.name, &NamedBuffer::name);
+      const auto buffer = std::ranges::find(task.buffers, other.name, &NamedBuffer::name);
       const Task& owner = set.tasks[owner_of(set, *buffer)->index()];
       if (const std::string refusal = refusal_of(*set.machine, owner, *buffer); !refusal.empty())
         faults.add(other.field, refusal);
     }
+    if (!owners_read_by(set, TaskId{reader}).empty() && choices_of(set, TaskId{reader}, sets) > kMostChoices)
+      faults.add(
+          names[reader].front().field,
+          fmt::format("a job of '{}' can meet more than {} combinations of sets of buffers, its own and those that "
+                      "it reads; let fewer jobs be alive (deadlines of at most a period), or read fewer tasks",
+                      task.name, kMostChoices));
+  }
 }
 
 }  // namespace tutti::internal

@@ -27,8 +27,8 @@ struct NameOfOther {
 /// The task that has a buffer of another one; nothing where the set has no such task.
 [[nodiscard]] std::optional<TaskId> owner_of(const TaskSet& set, const NamedBuffer& buffer);
 
-/// The tasks of which jobs of a task read what a job has left, each once: not those of which they read kept buffers
-/// alone.
+/// The tasks of which jobs of a task read what a job has left, each once, in the order in which the task names them
+/// first: not those of which it names kept buffers alone.
 [[nodiscard]] std::vector<TaskId> owners_read_by(const TaskSet& set, TaskId task);
 
 /// The sets of buffers that each task has: one for each job that can be alive. Where other tasks read them, one more
@@ -37,8 +37,11 @@ struct NameOfOther {
 /// @return [tasks]
 [[nodiscard]] std::vector<std::int64_t> sets_of_buffers(const TaskSet& set, std::span<const std::int64_t> alive);
 
+/// Most choices of memory that a job can meet: each has batches of its own.
+inline constexpr std::int64_t kMostChoices = 1024;
+
 /// Adds what buffers of other tasks contradict: one that is never written, or is there once and is written, or is taken
-/// in turn.
+/// in turn; and a task whose jobs can meet too many choices of sets, its own and those that it reads.
 /// @param names  [tasks] of the others that each names, all found
 void check_shared_buffers(const TaskSet& set, std::span<const std::vector<NameOfOther>> names, Faults& faults);
 

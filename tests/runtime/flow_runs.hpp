@@ -42,12 +42,12 @@ struct OwnMemory {
 /// A program of a random flow that keeps what its jobs got and put out.
 class FlowProgram final : private OwnMemory, public NamedProgram {
  public:
-  /// @param own  whether buffers in memories lie in memory of the program
-  FlowProgram(const Topology& machine, const TaskSpec& spec, const Task& task, bool own)
+  /// @param is_own  whether buffers in memories lie in memory of the program
+  FlowProgram(const Topology& machine, const TaskSpec& spec, const Task& task, bool is_own)
       : NamedProgram(machine, task, 1, &users), spec_(spec), plain_(spec) {
     for (const NamedBuffer& buffer : task.buffers)
-      for (int slot = 0; own && slot < kSlots && machine.vertex(buffer.in).kind == VertexKind::Memory; ++slot)
-        users[buffer.name].push_back(OwnMemory::own.emplace_back(static_cast<std::size_t>(buffer.size.count) + 3));
+      for (int slot = 0; is_own && slot < kSlots && machine.vertex(buffer.in).kind == VertexKind::Memory; ++slot)
+        users[buffer.name].push_back(own.emplace_back(static_cast<std::size_t>(buffer.size.count) + 3));
   }
 
   Expected<void> on_start(Executor& executor) override {

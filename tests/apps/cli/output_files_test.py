@@ -206,6 +206,11 @@ class OutputFiles(Programs):
                 process.terminate()
             process.communicate(timeout=60)
             self.assertEqual(process.returncode, 0 if read else -signal.SIGTERM)
+        run = subprocess.Popen([str(self.built / "tutti/tutti"), "run", WAFER, "--set", "image=1MB", "--jobs", "1", "--trace", str(pipe)], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        for line in run.stderr:
+            if "waiting for its reader" in line:
+                run.send_signal(signal.SIGINT)
+        self.assertEqual(run.wait(timeout=60), 130)
 
     def test_generated_pictures_are_replaced_as_a_whole(self):
         words = ["wafer_inspection/wafer_inspection", "generate", "--images", self.folder / "wafers", "--size", 256, "--count", 1]

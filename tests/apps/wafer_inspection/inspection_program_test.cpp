@@ -302,6 +302,15 @@ TEST(InspectionProgram, RefusesJobsOfAnotherShape) {
   }
 }
 
+// A list says first how many pixels it has.
+TEST(InspectionProgram, RefusesListsWithoutRoomForTheirLength) {
+  const ImageSet images = wafers(1);
+  const TaskSet set = changed(shipped(256 * 256, "wafer-inspection-list.yaml"), [](TaskSpec& task) {
+    for (StreamSpec& back : *task.job->back().batch) back.size = Bytes{4};
+  });
+  EXPECT_NE(refusal(set, images).find("the job of 'inspect' is no inspection"), std::string::npos);
+}
+
 // 256 x 256 in declared sizes of 60,000 bytes in all: 10 % hold two die rows of 2048 bytes, and three are needed. The
 // error is at the task of the file.
 TEST(InspectionProgram, RefusesSizesThatDoNotHoldTheImage) {

@@ -232,6 +232,8 @@ TEST(ApiSharing, AJobSeesWhatTheNewestCompleteOneLeft) {
   view.on_ready = [](const tutti::Job& job) {
     EXPECT_EQ(job.buffer("seen").size(), 1000U);
     EXPECT_TRUE(job.buffer("camera.notes").empty()) << "not known before the start";
+    EXPECT_TRUE(job.source(0, 0).empty());
+    EXPECT_EQ(job.destination(0, 0).data(), job.buffer("seen").data());
   };
   view.on_host_step = [&](const tutti::Job& job, std::string_view) -> tutti::Expected<void> {
     EXPECT_TRUE(job.buffer("camera.picture").empty() && job.buffer("notes").empty());

@@ -92,9 +92,11 @@ TEST_F(ApiTensors, MayHaveAnOffsetStridesAndNoElements) {
   single.strides = {77, 1};
   single.managed.strides = single.strides.data();
   EXPECT_EQ(runtime.wrap_tensor("mem0", &single.managed)->size(), tutti::Bytes{16});
-  Tensor empty;
-  empty.shape = {0, 4};
-  EXPECT_EQ(runtime.wrap_tensor("mem0", &empty.managed)->size(), tutti::Bytes{0});
+  for (const std::array<std::int64_t, 2> shape : {std::array<std::int64_t, 2>{0, INT64_MAX}, {INT64_MAX, 0}}) {
+    Tensor empty;
+    empty.shape = shape;
+    EXPECT_EQ(runtime.wrap_tensor("mem0", &empty.managed)->size(), tutti::Bytes{0});
+  }
   Tensor number;
   number.managed.dimensions = 0;
   EXPECT_EQ(runtime.wrap_tensor("mem0", &number.managed)->size(), tutti::Bytes{4});
@@ -116,11 +118,18 @@ TEST_F(ApiTensors, AreRefusedWhereTheyCannotBeABuffer) {
       {[](Tensor& tensor) { tensor.managed.device_type = 10; }, "the tensor lies on a device of kind 10"},
       {[](Tensor& tensor) { tensor.managed.device_type = 2; },
        "the tensor lies in GPU 0 of CUDA, and 'mem0' is no GPU of CUDA here; name the place of that GPU"},
-      {[](Tensor& tensor) { tensor.shape[0] = -1; }, "the tensor's shape has a negative length"},
+      {[](Tensor& tensor) { tensor.shape[0] = -1; }, "the tensor has no shape, or one with a negative length"},
       {[](Tensor& tensor) {
          tensor.shape = {INT64_MAX / 2, INT64_MAX / 2};
        },
-       "the tensor's shape has a negative length, or"},
+       "the tensor has no shape, or one with a negative length"},
+      {[](Tensor& tensor) { tensor.managed.device_type = 2, tensor.managed.device_id = -1; },
+       "the tensor lies in GPU -1 of CUDA, which is none"},
+      {[](Tensor& tensor) { tensor.managed.byte_offset = UINT64_MAX - 3; },
+       "the tensor begins 18446744073709551612 bytes"},
+      {[](Tensor& tensor) { tensor.managed.data = nullptr, tensor.managed.byte_offset = 64; }, ""},
+      {[](Tensor& tensor) { tensor.managed.dimensions = -1; }, "the tensor has no shape"},
+      {[](Tensor& tensor) { tensor.managed.shape = nullptr; }, "the tensor has no shape"},
       {[](Tensor& tensor) { tensor.managed.data = nullptr; }, ""},
   };
   for (const auto& [change, sentence] : wrong) EXPECT_EQ(refusal(change).find(sentence), 0U) << refusal(change);

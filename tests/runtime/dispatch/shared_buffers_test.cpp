@@ -79,7 +79,7 @@ TEST(BufferSets, AreKeptForAJobThatIsExpected) {
   EXPECT_EQ(sets.take(0), next);
   sets.expect(*next);
   EXPECT_EQ(sets.expected_newest(), next);
-  sets.give_back(*next);  // it failed
+  sets.fail(*next);  // and its callbacks have the set still
   EXPECT_NE(sets.expected_newest(), next);
 }
 

@@ -123,6 +123,29 @@ TEST(SharedBuffers, HaveSetsForThoseWhoReadThem) {
   EXPECT_EQ(partitions_of(set).size(), 1U);
 }
 
+// 30 jobs of the reader and 30 + 1 + 1 sets of the camera are 960 choices; 32 and 34 are 1088.
+TEST(SharedBuffers, AreReadInSoManyCombinationsAtMost) {
+  EXPECT_EQ(refusal({.deadline = "30 ms"}), "");
+  EXPECT_NE(refusal({.deadline = "32 ms"}).find("a job of 'view' can meet more than 1024 combinations"),
+            std::string::npos)
+      << refusal({.deadline = "32 ms"});
+}
+
+// A buffer that is kept brings its owner's place, and is no reason to choose among sets.
+TEST(SharedBuffers, OwnersAreInTheOrderInWhichTheyAreNamed) {
+  const auto buffer = [](std::string name, bool is_kept) {
+    NamedBuffer made;
+    made.name = std::move(name);
+    made.is_kept = is_kept;
+    return made;
+  };
+  TaskSet set;
+  for (const char* const name : {"reader", "a", "b", "c"}) set.tasks.emplace_back().name = name;
+  set.tasks[0].buffers = {buffer("c.kept", true), buffer("b.kept", true), buffer("a.picture", false),
+                          buffer("own", false), buffer("b.picture", false)};
+  EXPECT_EQ(owners_read_by(set, TaskId{0}), (std::vector{TaskId{2}, TaskId{1}}));
+}
+
 TEST(SharedBuffers, AreCountedInTheMemoryOfTheirGpu) {
   const auto refused = [](const std::string& memory) {
     const TaskSet set = study_of({}, two_gpus(", memory: " + memory))->tasks;
@@ -140,7 +163,7 @@ TEST(SharedBuffers, WithoutOthersThereIsNothingToRead) {
   EXPECT_NE(alone.error().message.find("'view' reads buffers of 'camera', which would not run; let that come first"),
             std::string::npos)
       << alone.error().message;
-  auto both = ChangingTaskSet::make(controller, set, std::vector{TaskId{1}, TaskId{0}});
+  auto both = ChangingTaskSet::make(controller, set, std::vector{TaskId{0}, TaskId{1}});  // the reader first
   ASSERT_TRUE(both.has_value()) << both.error().message;
   EXPECT_EQ(both->ask({Duration{1}, TaskId{1}, {}}, Duration{1}, {}).reason,
             "'view' reads buffers of 'camera'; let it leave first");
