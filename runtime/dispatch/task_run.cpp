@@ -453,7 +453,10 @@ void TaskRun::end_job(EndedJob&& ended, const ReadyJob& ready, const Job& of_use
   ended.place = ledger_.claim();
   TaskState& state = tasks_[ready.task.index()];
   const std::size_t own = state.buffers_of(ready.index).own;
-  ended.record.error ? state.sets.fail(own) : state.sets.complete(own, ready.index);
+  if (ended.record.error)
+    state.sets.fail(own);
+  else
+    state.sets.complete(own, ready.index);
   if (!hears_of_end(ready.task)) {
     free_buffers(ready);
     ledger_.add(std::move(ended));
