@@ -23,10 +23,12 @@ namespace tutti::internal::test {
 /// Words of a buffer. What a job of the camera leaves is its number, from 1 on, in each of them.
 using Word = std::uint64_t;
 
-/// A program of a set that `random_sharing` drew: cameras write their number everywhere, others note what they see.
+/// A program of a set that `SharingMaker` drew: cameras write their number everywhere; others note what they see.
 class SharingProgram final : public NamedProgram {
  public:
-  SharingProgram(const Topology& machine, const Task& task) : NamedProgram(machine, task, 1) {}
+  /// @param fails  every seventh job of a camera, halfway
+  SharingProgram(const Topology& machine, const Task& task, bool fails)
+      : NamedProgram(machine, task, 1), fails_(fails) {}
 
   Expected<void> on_start(Executor& executor) override {
     return memory_.fill_kept(executor, [](std::span<const HostBytes>) { return Expected<void>{}; });
@@ -39,6 +41,8 @@ class SharingProgram final : public NamedProgram {
     const HostStep& host = std::get<HostStep>(task_.steps[step]);
     const auto buffers = memory_.of_host(*job.choice);
     for (const BufferId buffer : host.writes) fill(buffers[buffer.index()].bytes, job.index + 1);
+    if (fails_ && !host.writes.empty() && job.index % 7 == 6)
+      return tl::unexpected(Error{ErrorCode::Kernel, "the lens was covered", {}});
     for (const BufferId buffer : host.reads)
       if (buffers[buffer.index()].name == "camera.notes") note(notes_, job, buffers[buffer.index()].bytes);
     return {};
@@ -66,6 +70,7 @@ class SharingProgram final : public NamedProgram {
     }
   }
 
+  bool fails_;
   Seen seen_, notes_;
 };
 
@@ -228,12 +233,13 @@ inline void expect_sharing(Station& station, std::uint64_t seed, const SharingWa
     return;
   }
   ASSERT_EQ(verdict.admitted->partitions().size(), 1U);
+  const bool fails = seed % 2 == 0;  // without an output data are older than the bound of a chain
   std::vector<std::unique_ptr<SharingProgram>> programs;
   std::vector<TaskProgram*> table;
   std::map<std::string, TaskId> tasks;
   for (std::size_t i = 0; i < set->tasks.size(); ++i) {
     tasks[set->tasks[i].name] = TaskId{i};
-    programs.push_back(std::make_unique<SharingProgram>(station.machine, set->tasks[i]));
+    programs.push_back(std::make_unique<SharingProgram>(station.machine, set->tasks[i], fails));
     table.push_back(programs.back().get());
   }
   const auto record = run_tasks(station.executor, *verdict.admitted, table, first_jobs(jobs, seed));
@@ -270,7 +276,7 @@ inline void expect_sharing(Station& station, std::uint64_t seed, const SharingWa
     const JobRecord* const camera = oracle.job(tasks.at("camera"), *words.begin() - 1);
     const Duration age = *next->finish - camera->start;
     ASSERT_TRUE(verdict.chain_latencies.front().has_value());
-    if (in_time) {
+    if (in_time && !fails) {
       EXPECT_LE(age, *verdict.chain_latencies.front()) << "job " << index;
     }
     counts.oldest = std::max(counts.oldest, age);
