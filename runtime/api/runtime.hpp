@@ -149,15 +149,14 @@ class TUTTI_API Runtime {
   ///     auto buffer = runtime.wrap("mem0", image);
   [[nodiscard]] Expected<Buffer> wrap(std::string_view place, std::span<std::byte> memory,
                                       std::shared_ptr<void> owner = nullptr);
-  /// A buffer of a tensor's memory, as `wrap`. A tensor that is read-only makes a buffer that no batch
-  /// writes; the program is not kept from it.
-  /// @param tensor  contiguous, of this process. It is the runtime's where this succeeds: its deleter is called when
-  /// the
-  ///                memory is not used any more, in a call of any runtime
+  /// A buffer of a tensor's memory, as `wrap`. No batch writes that of a tensor which is read-only; the program is not
+  /// kept from it.
+  /// @param tensor  contiguous, of this process. It is the runtime's where this succeeds: its deleter is called in a
+  ///                call of any runtime, when the memory is not used any more
   /// @errors as `wrap`; InvalidInput: no tensor, another version, elements that do not follow each other, a tensor that
   ///         lies on another device. It stays the caller's then.
   ///
-  ///     // `capsule`: of Python's tensor.__dlpack__(max_version=(1, 0))
+  ///     // `tensor`: of the capsule that Python's x.__dlpack__(max_version=(1, 0)) gives
   ///     auto frame = runtime.wrap_tensor("gpu0", tensor);
   [[nodiscard]] Expected<Buffer> wrap_tensor(std::string_view place, DLManagedTensorVersioned* tensor);
   /// Its memory as a tensor of bytes, one dimension, at the same address, for another library. It holds the buffer

@@ -248,7 +248,7 @@ TUTTI_C_API void* tutti_job_destination(const tutti_job* job, size_t batch, size
 
 /** A buffer that the task names, of this job or kept; null where it lies in a GPU, and where there is none of that
  *  name. That of another task, "TASK.BUFFER", is what its newest complete job left when this job started, zeros before
- * the first one; it is to be read alone, and is null in `on_ready`, before the start.
+ *  the first one; it is to be read alone, and is null in `on_ready`, before the start.
  *  @param size  result; may be null */
 TUTTI_C_API void* tutti_job_buffer(const tutti_job* job, const char* name, size_t* size);
 

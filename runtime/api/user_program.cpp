@@ -43,10 +43,12 @@ void UserProgram::sets_are_made(std::size_t choices) {
   choices_.clear();
   own_.clear();
   const NamedMemory& named = buffers_.named();
-  for (std::size_t choice = 0; choice < choices; ++choice) choices_.emplace_back();
-  if (!named.is_used()) return;
-  for (std::size_t choice = 0; choice < choices; ++choice) choices_[choice].name(named.of_host(choice));
-  for (std::size_t set = 0; set < sets_; ++set) own_.emplace_back().name(named.own_of_host(set));
+  for (std::size_t choice = 0; choice < choices; ++choice) {
+    JobMemory& memory = choices_.emplace_back();
+    if (named.is_used()) memory.name(named.of_host(choice));
+  }
+  const bool reads_others = choices > sets_;
+  for (std::size_t set = 0; reads_others && set < sets_; ++set) own_.emplace_back().name(named.own_of_host(set));
 }
 
 Expected<std::vector<StreamBinding>> UserProgram::bind(DeviceBackend& backend, const Batch& operation,

@@ -158,7 +158,7 @@ void DispatchedRun::start(const ReadyJob& ready, Duration planned) {
   ledger_.review();  // its batches may have been those of a job before
   begin_reading(ready);
   const Job job = job_of(ready);
-  const Release& release = state.releases[releases().buffer_set_of(ready)];
+  const Release& release = state.release_of(ready.index);
   const Duration ready_since = std::max({release.done, free_since_, planned});
   const Duration waited = executor_.clock().now() - ready_since;
   running_.emplace_back(JobExecution(job, *state.program, state.chunks[*job.choice], state.first_chunk,
@@ -269,14 +269,14 @@ JobLoad DispatchedRun::load_of(const Running& running, const RunningJob& ended) 
   const Job& job = running.execution.job();
   const Duration length = running.waited + ended.own(*ended.finish);
   const Duration machine = job.times.batches - job.times.gates;
-  return TaskRun::load_of(tasks_[ended.job.task.index()].releases[scheduler_->releases().buffer_set_of(ended.job)],
-                          length, machine, std::max(length - machine, Duration{0}));
+  return TaskRun::load_of(tasks_[ended.job.task.index()].release_of(ended.job.index), length, machine,
+                          std::max(length - machine, Duration{0}));
 }
 
 Excesses DispatchedRun::excesses_of(const Running& running, const RunningJob& ended, const JobRecord& record) const {
   const Job& job = running.execution.job();
   const TaskState& state = tasks_[record.task.index()];
-  const Release& release = state.releases[scheduler_->releases().buffer_set_of(ended.job)];
+  const Release& release = state.release_of(ended.job.index);
   const SetupTimes& costs = executor_.machine().setup();
   const Duration dispatching = static_cast<std::int64_t>(job.times.runs) * costs.dispatch.guaranteed;
   Duration declared = state.task->declared_wcet.value_or(Duration{0});

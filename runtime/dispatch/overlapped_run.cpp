@@ -451,7 +451,7 @@ void OverlappedRun::finish(const ReadyJob& ready) {
   TaskState& state = tasks_[ready.task.index()];
   EndedJob ended = ended_job(ready, job.start.value_or(*job.finish), *job.finish,
                              progress.error || !job.failed ? std::move(progress.error) : record_.fatal, job.aborted);
-  const Release& release = state.releases[releases().buffer_set_of(ready)];
+  const Release& release = state.release_of(ready.index);
   const UnderWay& went = progress.under_way;
   const Duration dispatching = std::min(went.dispatching, went.in_batches);
   ended.record.load = load_of(release, *job.finish - job.start.value_or(*job.finish), went.in_batches - dispatching,

@@ -170,8 +170,8 @@ void TaskRun::begin(std::optional<Duration> start) {
 void TaskRun::release(const ReadyJob& job, Duration ready) {
   TaskState& state = tasks_[job.task.index()];
   const Duration seen = executor_.clock().now();
-  Release& release = state.releases[releases().buffer_set_of(job)];
-  const Hold& hold = state.holds[releases().buffer_set_of(job)];
+  Release& release = state.release_of(job.index);
+  const Hold& hold = state.hold_of(job.index);
   const Duration held = std::max(hold.until - std::max(ready, hold.from), Duration{0});
   // Of several jobs that a late awakening finds, each is as late as the dispatcher slept beyond its ready instant.
   const Duration late = std::max(seen - std::max({ready, free_since_, hold.until}),
@@ -220,7 +220,7 @@ void TaskRun::drop(const ReadyJob& job, Duration ready, DropReason reason) {
   ended.late = true;
   ended.excesses.add(BoundCause::Release, overslept_);  // jobs that were seen late then have the buffers
   ended.excesses.add(BoundCause::Blocking, blocking().total());
-  const Hold& hold = tasks_[job.task.index()].holds[releases().buffer_set_of(job)];
+  const Hold& hold = tasks_[job.task.index()].hold_of(job.index);
   if (!skipped && hold.until == kNever) ended.excesses.add(BoundCause::Host, decided_at_ - hold.from);
   ended.blocker = blocking().worst();
   const bool tells = hears_of_end(job.task) && dropped_called_ < kMostDropped;
@@ -316,7 +316,7 @@ void TaskRun::call_at_end(Callback& callback) {
 void TaskRun::close(Callback& callback, const CallbackWorker::Done& done) {
   if (callback.thrown) end_by(*callback.thrown);
   if (callback.kind == Callback::Kind::Input) {
-    Release& release = tasks_[callback.ready.task.index()].releases[releases().buffer_set_of(callback.ready)];
+    Release& release = tasks_[callback.ready.task.index()].release_of(callback.ready.index);
     release.done = done.ended;
     late_inputs_ += lateness_of_input(callback.ready, release);
     return input_ready(callback.ready);
@@ -326,7 +326,7 @@ void TaskRun::close(Callback& callback, const CallbackWorker::Done& done) {
     --dropped_called_;
   } else {
     if (!ended.record.error) ended.record.after = callback.read - epoch_ - *ended.record.finish;
-    tasks_[callback.ready.task.index()].holds[releases().buffer_set_of(callback.ready)].until = done.ended;
+    tasks_[callback.ready.task.index()].hold_of(callback.ready.index).until = done.ended;
     free_buffers(callback.ready);
   }
   ledger_.add(std::move(ended));
@@ -419,8 +419,7 @@ void TaskRun::wind_up() {
 EndedJob TaskRun::ended_job(const ReadyJob& job, Duration start, Duration finish, std::optional<Error> error,
                             bool aborted) {
   TaskState& state = tasks_[job.task.index()];
-  const std::size_t set = releases().buffer_set_of(job);
-  const Release& release = state.releases[set];
+  const Release& release = state.release_of(job.index);
   EndedJob ended;
   JobRecord& record = ended.record = record_of(job, JobVerdict::Met);
   record.ready = release.ready - epoch_;
@@ -465,7 +464,7 @@ void TaskRun::end_job(EndedJob&& ended, const ReadyJob& ready, const Job& of_use
     TUTTI_EXPECTS(place, "there is a callback for each job that is alive");
     Callback& callback = callbacks_[*place];
     callback.kind = Callback::Kind::End;
-    state.holds[releases().buffer_set_of(ready)] = {finish, kNever};
+    state.hold_of(ready.index) = {finish, kNever};
     callback.ready = ready;
     callback.job = of_user;
     callback.ended = std::move(ended);

@@ -56,6 +56,9 @@ struct TaskState {
   bool writes_kept = false;                        ///< its jobs write buffers that are there once for all of them
 
   [[nodiscard]] JobBuffers& buffers_of(std::uint64_t job) { return buffers[job % buffers.size()]; }
+  [[nodiscard]] Release& release_of(std::uint64_t job) { return releases[job % releases.size()]; }
+  [[nodiscard]] const Release& release_of(std::uint64_t job) const { return releases[job % releases.size()]; }
+  [[nodiscard]] Hold& hold_of(std::uint64_t job) { return holds[job % holds.size()]; }
 };
 
 /// The memory that programs have for one run of their tasks, whose batches are not prepared yet: of each task as many

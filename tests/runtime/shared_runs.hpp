@@ -187,27 +187,28 @@ class SharingOracle {
   }
 
   [[nodiscard]] const JobRecord* job(TaskId task, std::uint64_t index) const {
-    const auto of = jobs_.find(task);
-    if (of == jobs_.end()) return nullptr;
-    const auto found = std::ranges::find(of->second, index, [](const JobRecord* job) { return job->index; });
-    return found == of->second.end() ? nullptr : *found;
+    const auto& of = jobs_of(task);
+    const auto found = std::ranges::find(of, index, [](const JobRecord* job) { return job->index; });
+    return found == of.end() ? nullptr : *found;
   }
   /// The numbers of the jobs, from 1 on, whose output is the newest at an instant: several where one ends just then.
   [[nodiscard]] std::set<Word> newest(TaskId task, Duration at) const {
-    Word before = 0, then = 0;
-    const auto of = jobs_.find(task);
-    for (const JobRecord* job : of == jobs_.end() ? std::vector<const JobRecord*>{} : of->second) {
+    Word before = 0;
+    for (const JobRecord* job : jobs_of(task))
       if (*job->finish < at) before = std::max(before, job->index + 1);
-      if (*job->finish <= at) then = std::max(then, job->index + 1);
-    }
     std::set<Word> numbers{before};
-    for (const JobRecord* job : of == jobs_.end() ? std::vector<const JobRecord*>{} : of->second)
+    for (const JobRecord* job : jobs_of(task))
       if (*job->finish == at && job->index + 1 > before) numbers.insert(job->index + 1);
-    numbers.insert(then);
     return numbers;
   }
 
  private:
+  [[nodiscard]] const std::vector<const JobRecord*>& jobs_of(TaskId task) const {
+    static const std::vector<const JobRecord*> kNone;
+    const auto found = jobs_.find(task);
+    return found == jobs_.end() ? kNone : found->second;
+  }
+
   std::map<TaskId, std::vector<const JobRecord*>> jobs_;
 };
 
