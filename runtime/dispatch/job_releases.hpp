@@ -21,6 +21,7 @@ struct ScheduledTask {
   std::uint64_t jobs = 0;                ///< to release
   std::uint64_t first_job = 0;           ///< index of the first
   Duration first_arrival{};              ///< from the start of the run
+  bool in_order = false;                 ///< each job needs what the one before has left, also where that is late
   std::vector<ScenarioJob> script = {};  ///< the jobs of a scenario, in place of periodic ones
 
   [[nodiscard]] Duration budget() const { return overrun.budget.value_or(timing.wcet); }

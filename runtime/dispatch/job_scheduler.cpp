@@ -185,15 +185,24 @@ Action JobScheduler::start(const ReadyJob& job, Duration now, Duration planned) 
 
 /// @pre a job is ready
 ReadyJob JobScheduler::take_ready() {
-  if (!ready_.empty()) return ready_.pop();
-  const ReadyJob job = late_.front();
-  late_.erase(late_.begin());
+  auto first = late_.begin();
+  if (!ready_.empty()) {
+    const ReadyJob& next = ready_.next();
+    first = is_in_order(next) ? std::ranges::find(late_, next.task, &ReadyJob::task) : late_.end();
+    if (first == late_.end()) return ready_.pop();
+  }
+  const ReadyJob job = *first;
+  late_.erase(first);
   return job;
 }
 
 bool JobScheduler::has_more_urgent_than(const ReadyJob& job, Duration now) {
   set_late_aside(now);
-  return !ready_.empty() && (is_late(job, now) || ready_.has_more_urgent_than(job));
+  if (ready_.empty()) return false;
+  const ReadyJob& next = ready_.next();
+  const auto is_before = [&](const Running& running) { return running.job.task == next.task; };
+  if (is_in_order(next) && std::ranges::any_of(running_, is_before)) return false;
+  return is_late(job, now) || ready_.has_more_urgent_than(job);
 }
 
 void JobScheduler::set_late_aside(Duration now) {

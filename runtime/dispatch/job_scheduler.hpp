@@ -63,7 +63,8 @@ struct RunningJob {
 /// and the same events give the same actions. `step` allocates nothing.
 ///
 /// The most urgent ready job goes first, by the policy of the set; jobs past their deadline go after those that can
-/// still be met, one of their own task included, in the order in which they were seen to be late. A job gives up the
+/// still be met, one of their own task included, in the order in which they were seen to be late. Where jobs of a task
+/// are in order, a late one goes in place of the next one of its task instead, which waits for it. A job gives up the
 /// machine only between two of its regions, and only where its task has regions. A scenario is served in the order of
 /// the policy alone, late jobs too.
 ///
@@ -126,6 +127,7 @@ class JobScheduler {
     return !releases_.follows_scenario() && job.deadline < now;
   }
   void set_late_aside(Duration now);
+  [[nodiscard]] bool is_in_order(const ReadyJob& job) const { return releases_.task(job.task).in_order; }
   [[nodiscard]] Duration hold_of_regions(Running& job) const;
 
   JobReleases releases_;

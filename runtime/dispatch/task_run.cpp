@@ -59,6 +59,7 @@ std::vector<ScheduledTask> TaskRun::scheduled(std::span<const std::uint64_t> job
     task.release = tasks_[i].task->release;
     task.buffer_sets = tasks_[i].releases.size();
     task.jobs = jobs[i];
+    task.in_order = tasks_[i].writes_kept;
     task.first_arrival = tasks_[i].task->offset;
     if (earlier) task.first_job = earlier->released[i];
   }

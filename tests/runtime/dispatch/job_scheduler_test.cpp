@@ -297,6 +297,38 @@ TEST(JobScheduler, LendsTheMachineBetweenRegions) {
   EXPECT_EQ(lines, (Lines{{1, 0, "done", 8, 10}, {0, 0, "done", 0, 14}}));
 }
 
+// Task 0 takes 25. Then jobs 0 and 1 of task 1, due at 10 and 20, are late, and job 2 is not. Where each needs what the
+// one before has left, those two go first, in its place.
+TEST(JobScheduler, JobsInOrderAreNotOvertakenByTheNextOneOfTheirTask) {
+  ScheduledTask after = task(2, 10, 3);
+  after.buffer_sets = 3;
+  const auto lines = [&](bool in_order) {
+    after.in_order = in_order;
+    return lines_of({task(25, 1000, 1), after},
+                    each([](const ReadyJob& job) { return job.task == TaskId{0} ? 25 : 2; }), Policy::Given);
+  };
+  EXPECT_EQ(lines(false),
+            (Lines{{0, 0, "done", 0, 25}, {1, 2, "done", 25, 27}, {1, 0, "done", 27, 29}, {1, 1, "done", 29, 31}}));
+  EXPECT_EQ(lines(true),
+            (Lines{{0, 0, "done", 0, 25}, {1, 0, "done", 25, 27}, {1, 1, "done", 27, 29}, {1, 2, "done", 29, 31}}));
+}
+
+// Job 0 takes 14, and is late when job 1 is ready at 10: it gives up the machine to that one only where they need not
+// be in order.
+TEST(JobScheduler, ALateJobDoesNotLendTheMachineToTheNextOneInOrder) {
+  ScheduledTask late = in_regions(task(4, 10, 2), {Duration{2}, Duration{2}});
+  late.buffer_sets = 2;
+  const auto lines = [&](bool in_order) {
+    late.in_order = in_order;
+    return lines_of({late}, [](const ReadyJob& job, std::size_t region) -> std::int64_t {
+      if (region > 1) return -1;
+      return job.index == 0 && region == 0 ? 12 : 2;
+    });
+  };
+  EXPECT_EQ(lines(false), (Lines{{0, 1, "done", 12, 16}, {0, 0, "done", 0, 18}}));
+  EXPECT_EQ(lines(true), (Lines{{0, 0, "done", 0, 14}, {0, 1, "done", 14, 18}}));
+}
+
 // A late job lends the machine to any that can still be met, also to one with a later deadline.
 TEST(JobScheduler, ALateJobLendsTheMachineToOneInTime) {
   ScheduledTask late = in_regions(task(8, 10, 1), {Duration{4}, Duration{4}});
