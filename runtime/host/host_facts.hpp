@@ -19,6 +19,9 @@ struct PcieLink {
   friend bool operator==(const PcieLink&, const PcieLink&) = default;
 };
 
+/// What one NVLink carries in one direction, since V100: 25 GB/s by its standard, less what is lost on the way.
+inline constexpr double kRateOfNvlink = 20;
+
 /// Combined limit of two parts of one route; the known part where the other is not known.
 [[nodiscard]] std::optional<PcieLink> narrower(const std::optional<PcieLink>& a, const std::optional<PcieLink>& b);
 
@@ -45,6 +48,7 @@ struct DeviceFacts {
   std::optional<PcieLink> link_at_best;  ///< as far as GPU and slot go
   std::vector<bool> peer_access;         ///< [devices] which of the others it can read and write
   std::vector<bool> nvlink;              ///< [devices] which of the others it reaches over NVLink, where known
+  std::vector<int> nvlinks;              ///< [devices] NVLinks to them that pass no switch; empty: not known
   std::vector<PciBridge> pci_path;       ///< the bridges above it, from the host bridge down
 };
 

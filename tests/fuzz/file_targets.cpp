@@ -13,9 +13,15 @@ constexpr std::array<std::string_view, 1> kChanges{"configs/changes"};
 constexpr std::array<std::string_view, 1> kExchanges{"configs/control"};
 constexpr std::array<std::string_view, 1> kFaults{"configs/faults"};
 constexpr std::array<std::string_view, 1> kMeasurements{"tests/golden/h200x4-second-host.json"};
-constexpr std::array<std::string_view, 4> kImports{"tests/golden/import/hwloc.xml", "tests/golden/import/nccl.xml",
+constexpr std::array<std::string_view, 9> kImports{"tests/golden/import/hwloc.xml",
+                                                   "tests/golden/import/nccl.xml",
                                                    "tests/golden/import/nvidia-smi.txt",
-                                                   "tests/golden/import/nvbandwidth.json"};
+                                                   "tests/golden/import/nvbandwidth.json",
+                                                   "tests/golden/import/topologies/dgx1-v100.txt",
+                                                   "tests/golden/import/topologies/three-and-three.txt",
+                                                   "tests/golden/import/topologies/station.xml",
+                                                   "tests/golden/import/topologies/power9.xml",
+                                                   "tests/golden/import/topologies/four-that-contend.json"};
 
 // A row a target.
 // clang-format off

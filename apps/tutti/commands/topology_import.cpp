@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "apps/output_file.hpp"
+#include "apps/terminal.hpp"
 #include "apps/tutti/commands/command.hpp"
 #include "apps/tutti/lab/imported_machine.hpp"
 #include "apps/tutti/reports/report.hpp"
@@ -38,6 +39,8 @@ int import_topology(const ImportOptions& options) {
   const auto machine = imported_machine(*imported, options.name, *pcie);
   if (!machine) return report_error({machine.error().code, machine.error().message, {options.path, 0, 0}});
   const std::string yaml = imported_yaml(*imported, *machine, *pcie);
+  const std::vector<std::string> unknown = unknown_of(*imported);
+  for (const std::string& sentence : unknown) programs::print_note("unknown: " + sentence);
   if (!options.out.empty())
     if (const auto written = programs::write_file(options.out, yaml); !written) return report_error(written.error());
   if (options.json)
@@ -46,6 +49,7 @@ int import_topology(const ImportOptions& options) {
                                            {"machine", options.name},
                                            {"gpus", imported->host.devices.size()},
                                            {"measured", !imported->up.empty()},
+                                           {"unknown", unknown},
                                            {"out", options.out.empty() ? Json(nullptr) : Json(options.out)}}));
   else if (options.out.empty())
     programs::print("{}", yaml);
@@ -63,9 +67,9 @@ void add_topology_import(programs::CommandLine& topology) {
   command.footer(
       "It reads, whichever the file is: XML of hwloc ('lstopo host.xml'), XML of NCCL (NCCL_TOPO_DUMP_FILE=host.xml), "
       "the\n"
-      "text of 'nvidia-smi topo -m', and 'nvbandwidth --json'. The first lines of the machine file say which "
-      "bandwidths\n"
-      "are measured and which are assumed. Without --out it goes to standard output.\n"
+      "text of 'nvidia-smi topo -m', and 'nvbandwidth --json'. The first lines of the machine file say what "
+      "is\n"
+      "unknown, measured and assumed. Without --out it goes to standard output.\n"
       "Examples:\n"
       "  lstopo --whole-io host.xml && tutti topology import host.xml --out machine.yaml\n"
       "  nvidia-smi topo -m > host.txt && tutti topology import host.txt --pcie 5x16 --out machine.yaml\n"

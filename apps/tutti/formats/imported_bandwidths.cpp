@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
+#include <numeric>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -16,6 +18,8 @@ using Rates = std::vector<std::vector<GBps>>;
 
 /// Above this multiple of the rates from and to the host, copies between GPUs have links of their own.
 constexpr double kFasterThanHost = 1.3;
+/// Rates of one GPU to others that are further apart than this are those of links of their own.
+constexpr double kAlike = 0.8;
 
 class BandwidthReader {
  public:
@@ -37,13 +41,16 @@ class BandwidthReader {
     const auto cases = all == file_.end() || !all->is_object() ? file_.end() : all->find("testcases");
     if (all == file_.end() || !all->is_object() || cases == all->end() || !cases->is_array())
       refuse("nvbandwidth.testcases", "there is no list of test cases; give a file of 'nvbandwidth --json'");
-    Rates up, down, between;
+    Rates up, down, between, up_together, down_together;
     for (std::size_t i = 0; i < cases->size(); ++i) {
       const auto& one = (*cases)[i];
       const std::string at = fmt::format("nvbandwidth.testcases[{}]", i);
       const std::string test = text_of(one, "name");
+      if (is_waived(one)) continue;
       if (test == "host_to_device_memcpy_ce") up = matrix(one, at, false);
       if (test == "device_to_host_memcpy_ce") down = matrix(one, at, false);
+      if (test == "host_to_all_memcpy_ce") up_together = matrix(one, at, false);
+      if (test == "all_to_host_memcpy_ce") down_together = matrix(one, at, false);
       if (test == "device_to_device_memcpy_write_ce") between = matrix(one, at, true);
       if (test == "device_to_device_memcpy_read_ce" && between.empty()) between = transposed(matrix(one, at, true));
     }
@@ -53,13 +60,25 @@ class BandwidthReader {
     const std::size_t gpus = up[0].size();
     if (!between.empty() && (between.size() != gpus || between[0].size() != gpus))
       refuse("nvbandwidth.testcases", fmt::format("copies between GPUs have no {} rows of {} GPUs", gpus, gpus));
-    return made(std::move(up[0]), std::move(down[0]), std::move(between));
+    for (const Rates& together : {up_together, down_together})
+      if (!together.empty() && (together.size() != 1 || together[0].size() != gpus))
+        refuse("nvbandwidth.testcases", fmt::format("copies to and from all GPUs have no row of {} GPUs", gpus));
+    ImportedHost read = made(std::move(up[0]), std::move(down[0]), std::move(between));
+    if (!up_together.empty()) read.up_together = std::move(up_together[0]);
+    if (!down_together.empty()) read.down_together = std::move(down_together[0]);
+    read.has_peers = !std::ranges::any_of(*cases, [](const auto& one) {
+      return is_waived(one) && text_of(one, "name").starts_with("device_to_device_memcpy_");
+    });
+    return read;
   }
 
  private:
   [[noreturn]] void refuse(const std::string& at, const std::string& sentence) const {
     fail({name_, 1, 1}, at.empty() ? sentence : at + ": " + sentence);
   }
+
+  /// A test that this host cannot run: copies between GPUs without peer access, or of one GPU.
+  static bool is_waived(const nlohmann::json& test) { return text_of(test, "status") == "Waived"; }
 
   static std::string text_of(const nlohmann::json& object, const char* key) {
     const bool has = object.is_object() && object.contains(key) && object.at(key).is_string();
@@ -117,10 +136,22 @@ class BandwidthReader {
       device.ordinal = static_cast<int>(a);
       device.numa_node = 0;
       device.pci_path = {{"pci", {}}};
+      double least = std::numeric_limits<double>::infinity(), most = 0;
+      std::vector<int> links;
       for (std::size_t b = 0; b < up.size(); ++b) {
         const double host = std::max({up[a].value, down[a].value, up[b].value, down[b].value});
-        device.nvlink.push_back(a != b && !between.empty() && between[a][b].value > kFasterThanHost * host);
+        const double rate = a == b || between.empty() ? 0 : between[a][b].value;
+        device.nvlink.push_back(rate > kFasterThanHost * host);
+        links.push_back(device.nvlink.back() ? std::max(1, static_cast<int>(std::lround(rate / kRateOfNvlink))) : 0);
+        if (!device.nvlink.back()) continue;
+        least = std::min(least, rate);
+        most = std::max(most, rate);
       }
+      if (least < kAlike * most) device.nvlinks = std::move(links);  // a switch has one rate for all
+    }
+    if (up.size() > 1) {
+      read.may_share.emplace_back(up.size());
+      std::iota(read.may_share.front().begin(), read.may_share.front().end(), std::size_t{0});
     }
     read.up = std::move(up);
     read.down = std::move(down);

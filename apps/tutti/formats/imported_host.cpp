@@ -15,8 +15,8 @@ constexpr std::uintmax_t kLargestImport = 64U << 20;
 constexpr std::size_t kMostGpus = 512;
 
 /// GPUs reach each other over NVLink, or below one root of PCI buses; others are not assumed to.
-void assume_peer_access(HostFacts& host) {
-  std::vector<DeviceFacts>& devices = host.devices;
+void assume_peer_access(ImportedHost& read) {
+  std::vector<DeviceFacts>& devices = read.host.devices;
   for (DeviceFacts& device : devices) {
     device.nvlink.resize(devices.size());
     device.peer_access.assign(devices.size(), false);
@@ -25,7 +25,7 @@ void assume_peer_access(HostFacts& host) {
     for (std::size_t b = 0; b < devices.size(); ++b) {
       const bool one_root = !devices[a].pci_path.empty() && !devices[b].pci_path.empty() &&
                             devices[a].pci_path.front().id == devices[b].pci_path.front().id;
-      devices[a].peer_access[b] = a != b && (one_root || devices[a].nvlink[b]);
+      devices[a].peer_access[b] = read.has_peers && a != b && (one_root || devices[a].nvlink[b]);
     }
   }
 }
@@ -40,7 +40,7 @@ ImportedHost read_any(const std::string& text, const std::string& name) {
   if (read.host.devices.empty()) fail({name, 1, 1}, "there is no GPU in this file; give one of a host with GPUs");
   if (read.host.devices.size() > kMostGpus)
     fail({name, 1, 1}, fmt::format("{} GPUs are more than the {} that are read", read.host.devices.size(), kMostGpus));
-  assume_peer_access(read.host);
+  assume_peer_access(read);
   return read;
 }
 

@@ -14,6 +14,7 @@
 
 #include "apps/tutti/formats/imported_host.hpp"
 #include "model/base/document.hpp"
+#include "model/base/joined.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -46,6 +47,12 @@ class Element {
     xmlChar* const value = xmlGetProp(node_, reinterpret_cast<const xmlChar*>(key));
     std::string text = value == nullptr ? "" : reinterpret_cast<const char*>(value);
     xmlFree(value);
+    return text;
+  }
+  [[nodiscard]] std::string text() const {
+    xmlChar* const content = xmlNodeGetContent(node_);
+    std::string text = content == nullptr ? "" : reinterpret_cast<const char*>(content);
+    xmlFree(content);
     return text;
   }
   [[nodiscard]] std::vector<Element> children() const {
@@ -87,7 +94,38 @@ void check_level(const Element& element, int level) {
   if (level > kMostLevels) fail(element.place(), "this is nested deeper than any host; write the file again");
 }
 
+/// NVLinks by where they lead.
+class NvlinkTable {
+ public:
+  explicit NvlinkTable(std::size_t gpus) : peers_(gpus, std::vector<int>(gpus, 0)), switch_(gpus, 0), cpu_(gpus, 0) {}
+
+  void add_peer(std::size_t gpu, std::size_t peer, int links) {
+    if (gpu != peer) peers_[gpu][peer] += std::max(0, links);
+  }
+  void add_switch(std::size_t gpu, int links) { switch_[gpu] += std::max(0, links); }
+  void add_cpu(std::size_t gpu, int links) { cpu_[gpu] += std::max(0, links); }
+
+  /// All GPUs at switches reach each other; others what their links lead to.
+  void write(ImportedHost& host) const {
+    std::vector<DeviceFacts>& devices = host.host.devices;
+    for (std::size_t a = 0; a < devices.size(); ++a) {
+      devices[a].nvlink.assign(devices.size(), false);
+      for (std::size_t b = 0; b < devices.size(); ++b)
+        devices[a].nvlink[b] = a != b && (peers_[a][b] > 0 || (switch_[a] > 0 && switch_[b] > 0));
+      if (switch_[a] == 0) devices[a].nvlinks = peers_[a];
+      host.nvlinks.push_back(switch_[a]);
+      host.to_cpu.push_back({kRateOfNvlink * cpu_[a]});
+    }
+  }
+
+ private:
+  std::vector<std::vector<int>> peers_;  // [gpus][gpus]
+  std::vector<int> switch_, cpu_;        // [gpus]
+};
+
 // ---- hwloc
+
+constexpr double kMbpsOfNvlink = 25000;  // by its standard, since V100
 
 /// The link of a data rate in GB/s: the widest one of a known generation. hwloc gives their product alone.
 std::optional<PcieLink> link_of_rate(double rate) {
@@ -108,6 +146,9 @@ class HwlocReader {
     for (const Element& child : root.children()) visit(child, -1, {}, 0);
     if (nodes_.empty()) nodes_.insert(0);
     read_.host.numa_nodes.assign(nodes_.begin(), nodes_.end());
+    for (const Element& child : root.children())
+      if (child.name().starts_with("distances2") && child.attribute("name") == "NVLinkBandwidth") add_nvlinks(child);
+    note_nodes();
     return std::move(read_);
   }
 
@@ -135,11 +176,15 @@ class HwlocReader {
     check_level(object, level);
     if (object.name() != "object") return;
     const std::string type = object.attribute("type");
+    if (type == "Machine" && machines_++ > 0)
+      fail(object.place(), "a second machine begins here; give a file of one host");
     if (const std::string set = object.attribute("nodeset"); !set.empty()) node = only_bit(set);
     if (type == "NUMANode" && object.attribute("cpuset").find_first_not_of("0x,") != std::string::npos)
       nodes_.insert(object.whole("os_index", 0, 4095));
     if (type == "Bridge") path.push_back(bridge_of(object));
     if (type == "PCIDev" && is_gpu(object)) add(object, node, path);
+    if (object.attribute("subtype") == "NVSwitch") switches_.insert(object.attribute("gp_index"));
+    if (type == "Package") packages_.insert(object.attribute("gp_index"));
     for (const Element& child : object.children()) visit(child, node, path, level + 1);
   }
 
@@ -174,11 +219,69 @@ class HwlocReader {
       for (const Element& info : child.children())
         if (info.attribute("name") == "CUDAGlobalMemorySize")  // in KiB
           device.memory = Bytes{std::max(0LL, std::min(1LL << 33, std::atoll(info.attribute("value").c_str()))) << 10};
+    for (const Element& child : object.children()) gpus_[child.attribute("gp_index")] = read_.host.devices.size();
+    gpus_[object.attribute("gp_index")] = read_.host.devices.size();
     read_.host.devices.push_back(std::move(device));
+  }
+
+  /// The words of all children of this name, which hwloc splits into several.
+  static std::vector<std::string> words_of(const Element& distances, std::string_view child_name) {
+    std::vector<std::string> words;
+    for (const Element& child : distances.children()) {
+      if (child.name() != child_name) continue;
+      const std::string text = child.text();
+      for (std::size_t at = 0; (at = text.find_first_not_of(" \t\r\n", at)) < text.size();) {
+        const std::size_t end = std::min(text.find_first_of(" \t\r\n", at), text.size());
+        words.push_back(text.substr(at, end - at));
+        at = end;
+      }
+    }
+    return words;
+  }
+
+  /// A matrix of MB/s between GPUs, ports of switches, and processors. Other objects than GPUs have the name of their
+  /// type in it, or the matrix has it for all; their numbers are those of `gp_index`.
+  void add_nvlinks(const Element& distances) {
+    const std::vector<std::string> objects = words_of(distances, "indexes"), values = words_of(distances, "u64values");
+    const std::size_t count = objects.size();
+    if (count == 0 || values.size() != count * count)
+      fail(distances.place(),
+           fmt::format("the bandwidths of NVLinks are {} numbers for {} objects; write the file again", values.size(),
+                       count));
+    NvlinkTable links(read_.host.devices.size());
+    for (std::size_t a = 0; a < count; ++a) {
+      const auto from = gpus_.find(number_of(objects[a]));
+      if (from == gpus_.end()) continue;
+      for (std::size_t b = 0; b < count; ++b) {
+        const std::string to = number_of(objects[b]);
+        const int bandwidth =
+            static_cast<int>(std::lround(std::strtod(values[a * count + b].c_str(), nullptr) / kMbpsOfNvlink));
+        if (const auto peer = gpus_.find(to); peer != gpus_.end())
+          links.add_peer(from->second, peer->second, bandwidth);
+        else if (switches_.contains(to))
+          links.add_switch(from->second, bandwidth);
+        else if (packages_.contains(to))
+          links.add_cpu(from->second, bandwidth);
+      }
+    }
+    links.write(read_);
+  }
+  static std::string number_of(const std::string& object) { return object.substr(object.find(':') + 1); }
+
+  void note_nodes() {
+    if (nodes_.size() < 2) return;
+    std::vector<std::string> names;
+    for (std::size_t gpu = 0; gpu < read_.host.devices.size(); ++gpu)
+      if (!nodes_.contains(read_.host.devices[gpu].numa_node)) names.push_back(fmt::format("gpu{}", gpu));
+    if (!names.empty())
+      read_.unknown.push_back(fmt::format("the NUMA node of {}; assumed: {}", joined(names), *nodes_.begin()));
   }
 
   ImportedHost read_;
   std::set<int> nodes_;
+  int machines_ = 0;
+  std::map<std::string, std::size_t> gpus_;    // by gp_index, of their parts too
+  std::set<std::string> switches_, packages_;  // gp_index
 };
 
 // ---- NCCL
@@ -187,9 +290,14 @@ class NcclReader {
  public:
   ImportedHost read(const Element& root) {
     read_.source = "NCCL";
+    has_gpu_elements_ = has_gpu_element(root, 0);
     std::set<int> nodes;
+    std::string host;
     for (const Element& cpu : root.children()) {
       if (cpu.name() != "cpu") continue;
+      const std::string hash = cpu.attribute("host_hash");
+      if (!nodes.empty() && hash != host) fail(cpu.place(), "a second host begins here; give a file of one host");
+      host = hash;
       const int node = std::max(0, cpu.whole("numaid", -1, 4095));
       nodes.insert(node);
       for (const Element& child : cpu.children()) visit(child, node, {{fmt::format("cpu{}", node), {}}}, 0);
@@ -201,9 +309,9 @@ class NcclReader {
   }
 
  private:
-  struct NvlinkEnd {
-    std::string target, device_class;
-    Place place;
+  /// NVLinks, or NVLink-C2C, of one GPU.
+  struct Ends {
+    std::vector<Element> nvlinks, c2c;
   };
 
   static std::optional<PcieLink> link_of(const Element& pci) {
@@ -215,60 +323,78 @@ class NcclReader {
     return PcieLink{static_cast<int>(found - kSpeeds.begin()) + 1, width};
   }
 
+  static bool has_gpu_element(const Element& element, int level) {
+    check_level(element, level);
+    return element.name() == "gpu" || std::ranges::any_of(element.children(), [&](const Element& child) {
+             return has_gpu_element(child, level + 1);
+           });
+  }
+
   void visit(const Element& pci, int node, const std::vector<PciBridge>& path, int level) {
     check_level(pci, level);
     if (pci.name() != "pci") return;
     const std::string id = bus_id_of(pci, "busid");
     std::vector<PciBridge> below = path;
     below.push_back({id, link_of(pci)});
+    // Files of cloud providers have GPUs by their class alone: 3D controllers.
+    if (!has_gpu_elements_ && pci.attribute("class").starts_with("0x0302"))
+      add(id, node, link_of(pci), path, static_cast<int>(read_.host.devices.size()), {});
     for (const Element& child : pci.children()) {
-      if (child.name() == "gpu") add(child, id, node, link_of(pci), path);
+      if (child.name() == "gpu") add(id, node, link_of(pci), path, child.whole("dev", 0, 4095), child.children());
       visit(child, node, below, level + 1);
     }
   }
 
-  void add(const Element& gpu, const std::string& id, int node, std::optional<PcieLink> link,
-           const std::vector<PciBridge>& path) {
+  void add(const std::string& id, int node, std::optional<PcieLink> link, const std::vector<PciBridge>& path,
+           int ordinal, const std::vector<Element>& links) {
     DeviceFacts device;
-    device.ordinal = gpu.whole("dev", 0, 4095);
+    device.ordinal = ordinal;
     device.bus_id = id;
     device.numa_node = node;
     device.link_at_best = link;
     device.pci_path = path;
-    int links = 0;
-    std::vector<NvlinkEnd> ends;
-    for (const Element& nvlink : gpu.children()) {
-      if (nvlink.name() != "nvlink") continue;
-      links += nvlink.whole("count", 1, 64);
-      ends.push_back({lower(nvlink.attribute("target")), nvlink.attribute("tclass"), nvlink.place()});
-    }
     read_.host.devices.push_back(std::move(device));
-    read_.nvlinks.push_back(links);
-    ends_.push_back(std::move(ends));
+    Ends& ends = ends_.emplace_back();
+    for (const Element& each : links) {
+      if (each.name() == "nvlink") ends.nvlinks.push_back(each);
+      if (each.name() == "c2c") ends.c2c.push_back(each);
+    }
   }
 
-  /// All GPUs at NVSwitches reach each other; others what their links lead to.
+  /// Classes of PCI: 0x03 a GPU, 0x068001 a processor, other bridges a switch. Where it is missing, the bus id tells.
   void connect() {
-    auto& devices = read_.host.devices;
-    const auto is_at_switch = [&](std::size_t gpu) {
-      return std::ranges::any_of(ends_[gpu], [](auto& end) { return end.device_class.starts_with("0x0680"); });
-    };
-    for (std::size_t a = 0; a < devices.size(); ++a) {
-      devices[a].nvlink.assign(devices.size(), false);
-      for (std::size_t b = 0; b < devices.size(); ++b)
-        devices[a].nvlink[b] = a != b && is_at_switch(a) && is_at_switch(b);
-      for (const NvlinkEnd& end : ends_[a]) {
-        if (!end.device_class.starts_with("0x03")) continue;
-        const auto peer = std::ranges::find(devices, end.target, &DeviceFacts::bus_id);
-        if (peer == devices.end())
-          fail(end.place, fmt::format("an NVLink leads to '{:.80}', which is no GPU of this file", end.target));
-        devices[a].nvlink[static_cast<std::size_t>(peer - devices.begin())] = true;
+    const auto& devices = read_.host.devices;
+    NvlinkTable links(devices.size());
+    std::set<std::string> missing;
+    for (std::size_t gpu = 0; gpu < devices.size(); ++gpu) {
+      for (const Element& end : ends_[gpu].nvlinks) {
+        const int count = end.whole("count", 1, 64);
+        const std::string target = lower(end.attribute("target")), device_class = end.attribute("tclass");
+        const auto peer = std::ranges::find(devices, target, &DeviceFacts::bus_id);
+        if (peer != devices.end())
+          links.add_peer(gpu, static_cast<std::size_t>(peer - devices.begin()), count);
+        else if (device_class.starts_with("0x068001"))
+          links.add_cpu(gpu, count);
+        else if (device_class.starts_with("0x0680"))
+          links.add_switch(gpu, count);
+        else
+          missing.insert(fmt::format("{:.80}", target));
       }
     }
+    links.write(read_);
+    for (std::size_t gpu = 0; gpu < devices.size(); ++gpu)
+      for (const Element& end : ends_[gpu].c2c)  // MB/s each, by their standard
+        read_.to_cpu[gpu].value += kRateOfNvlink / kMbpsOfNvlink *
+                                   std::clamp(std::atoi(end.attribute("bw").c_str()), 0, 1'000'000) *
+                                   end.whole("count", 1, 64);
+    if (!missing.empty())
+      read_.unknown.push_back(fmt::format("what {} is, to which NVLinks lead: no GPU of this file; assumed: no link",
+                                          joined(std::vector<std::string>(missing.begin(), missing.end()))));
   }
 
   ImportedHost read_;
-  std::vector<std::vector<NvlinkEnd>> ends_;
+  std::vector<Ends> ends_;         // [devices]
+  bool has_gpu_elements_ = false;  // GPUs are those that have one
 };
 
 }  // namespace

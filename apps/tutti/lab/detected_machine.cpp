@@ -18,7 +18,7 @@ constexpr GBps kUnknownPcie{12};
 constexpr GBps kMemory{100};
 constexpr GBps kPageable{40};
 constexpr GBps kBetweenCpus{20};
-constexpr GBps kNvlink{100};
+constexpr GBps kNvlink{100};  // of a GPU, where the number of its links is not known
 
 /// Positions of GPUs, ascending.
 using Gpus = std::vector<std::size_t>;
@@ -39,14 +39,14 @@ Gpus nvlink_neighbours(const std::vector<DeviceFacts>& devices, std::size_t gpu)
   return neighbours;
 }
 
-/// The groups of two or more GPUs that all have NVLink to each other and to no other GPU. GPUs linked otherwise form no
-/// group: a switch would promise routes that do not exist.
+/// The groups of two or more GPUs that all have NVLink to each other and to no other GPU, through a switch as far as
+/// the host knows. GPUs linked otherwise form no group: a switch would promise routes that do not exist.
 std::vector<Gpus> nvlink_groups(const std::vector<DeviceFacts>& devices) {
   std::vector<Gpus> groups;
   for (std::size_t gpu = 0; gpu < devices.size(); ++gpu) {
     Gpus group = nvlink_neighbours(devices, gpu);
     if (group.size() > 1 && group.front() == gpu && std::all_of(group.begin(), group.end(), [&](std::size_t member) {
-          return nvlink_neighbours(devices, member) == group;
+          return devices[member].nvlinks.empty() && nvlink_neighbours(devices, member) == group;
         }))
       groups.push_back(std::move(group));
   }
@@ -161,14 +161,25 @@ Vertex gpu_vertex(const DeviceFacts& device, std::size_t position) {
           .uuid = device.uuid};
 }
 
+/// The rate of the NVLinks that join two GPUs.
+GBps rate_between(const DeviceFacts& device, std::size_t other) {
+  return device.nvlinks.empty() ? kNvlink : GBps{kRateOfNvlink * device.nvlinks[other]};
+}
+
 /// Adds NVLinks. They are added before other links: of two routes with equally many links, the links added first win.
 void add_nvlink(MachineSpec& spec, const std::vector<DeviceFacts>& devices) {
   const auto groups = nvlink_groups(devices);
+  std::vector<bool> at_switch(devices.size(), false);
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const std::string name = fmt::format("nvlink{}", g);
     spec.vertices.push_back({.name = name, .kind = VertexKind::Switch});
     for (const std::size_t gpu : groups[g]) spec.links.push_back(both_ways(gpu_name(gpu), name, kNvlink));
+    for (const std::size_t gpu : groups[g]) at_switch[gpu] = true;
   }
+  for (std::size_t a = 0; a < devices.size(); ++a)
+    for (std::size_t b = a + 1; b < devices.size(); ++b)
+      if (!at_switch[a] && mutually(devices, &DeviceFacts::nvlink, a, b))
+        spec.links.push_back(both_ways(gpu_name(a), gpu_name(b), rate_between(devices[a], b)));
 }
 
 void add_nodes(MachineSpec& spec, const std::vector<int>& nodes) {

@@ -10,8 +10,9 @@ namespace tutti::internal {
 /// reports.
 ///
 /// The vertices: a memory and a cpu for each NUMA node, named by its number; a hub for PCI bridges that several GPUs
-/// share, unless it is indistinguishable from the cpu above; a switch for each group of GPUs that all have NVLink to
-/// each other; the GPUs in the order of their bus ids.
+/// share, unless it is indistinguishable from the cpu above; a switch for each group of three or more GPUs that all
+/// have NVLink to each other, unless the host says that their links pass none; the GPUs in the order of their bus ids.
+/// All other GPUs with NVLink to each other are linked in pairs.
 ///
 /// Peer access as the host reports it; access in one direction only counts as none, since a machine has it in both
 /// directions or in none.

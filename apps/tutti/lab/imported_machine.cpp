@@ -3,19 +3,26 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "apps/tutti/lab/detected_machine.hpp"
+#include "model/base/joined.hpp"
 #include "model/sharing/compile_machine.hpp"
 
 namespace tutti::internal {
 namespace {
 
-/// What one NVLink carries in one direction, since V100: 25 GB/s by its standard, less what is lost on the way.
-constexpr double kRateOfNvlink = 20;
+/// Copies together are slower than alone where they reach less than this share of the sum.
+constexpr double kSumOfAlone = 0.95;
 
-LinkBandwidth measured(GBps rate) { return LinkBandwidth(GBps{std::round(rate.value * 100) / 100}); }
+GBps rounded(GBps rate) { return {std::round(rate.value * 100) / 100}; }
+LinkBandwidth measured(GBps rate) { return {rounded(rate)}; }
+
+GBps sum_of(const std::vector<GBps>& rates) {
+  return {std::accumulate(rates.begin(), rates.end(), 0.0, [](double sum, GBps rate) { return sum + rate.value; })};
+}
 
 /// The fastest copy from and to a GPU: what its link to the switch carries.
 GBps fastest(const ImportedHost& imported, std::size_t gpu, bool from) {
@@ -33,23 +40,87 @@ std::optional<LinkBandwidth> nvlink_of(const ImportedHost& imported, std::size_t
   return LinkBandwidth(GBps{kRateOfNvlink * imported.nvlinks[gpu]});
 }
 
+/// A direction of a GPU's link to the host as it was measured: alone, and where all others copy too.
+LinkBandwidth host_link_of(const std::vector<GBps>& alone, const std::vector<GBps>& together, std::size_t gpu) {
+  if (together.empty()) return measured(alone[gpu]);
+  return {Bandwidth{rounded(alone[gpu]), rounded(std::min(alone[gpu], together[gpu]))}};
+}
+
+std::optional<std::size_t> gpu_at(const ImportedHost& imported, const std::string& vertex) {
+  for (std::size_t gpu = 0; gpu < imported.host.devices.size(); ++gpu)
+    if (vertex == gpu_name(gpu)) return gpu;
+  return std::nullopt;
+}
+
 /// Sets the bandwidth of one direction of a link, where the file knows it.
 void set_rate(LinkSpec& link, const ImportedHost& imported) {
   const auto is_memory = [](const std::string& name) { return name.starts_with("mem"); };
-  const auto sum = [](const std::vector<GBps>& rates) {
-    return std::accumulate(rates.begin(), rates.end(), GBps{}, [](GBps a, GBps b) { return GBps{a.value + b.value}; });
-  };
   const bool has_rates = !imported.up.empty();
   // Nobody measured the memory: it is no narrower than all GPUs, so that nothing is slower than it was measured alone.
-  if (has_rates && is_memory(link.from)) link.bandwidth = measured(std::max(link.bandwidth.nominal, sum(imported.up)));
-  if (has_rates && is_memory(link.to)) link.bandwidth = measured(std::max(link.bandwidth.nominal, sum(imported.down)));
-  for (std::size_t gpu = 0; gpu < imported.host.devices.size(); ++gpu) {
-    const bool from = link.from == gpu_name(gpu);
-    if (!from && link.to != gpu_name(gpu)) continue;
-    if ((from ? link.to : link.from).starts_with("nvlink"))
-      link.bandwidth = nvlink_of(imported, gpu, from).value_or(link.bandwidth);
-    else if (has_rates)
-      link.bandwidth = measured(from ? imported.down[gpu] : imported.up[gpu]);
+  if (has_rates && is_memory(link.from))
+    link.bandwidth = measured(std::max(link.bandwidth.nominal, sum_of(imported.up)));
+  if (has_rates && is_memory(link.to))
+    link.bandwidth = measured(std::max(link.bandwidth.nominal, sum_of(imported.down)));
+  const auto from = gpu_at(imported, link.from), to = gpu_at(imported, link.to);
+  if (from && to) {
+    if (!imported.between.empty()) link.bandwidth = measured(imported.between[*from][*to]);
+    return;
+  }
+  if (!from && !to) return;
+  const std::size_t gpu = from ? *from : *to;
+  if ((from ? link.to : link.from).starts_with("nvlink"))
+    link.bandwidth = nvlink_of(imported, gpu, from.has_value()).value_or(link.bandwidth);
+  else if (has_rates)
+    link.bandwidth = from ? host_link_of(imported.down, imported.down_together, gpu)
+                          : host_link_of(imported.up, imported.up_together, gpu);
+  else if (gpu < imported.to_cpu.size() && imported.to_cpu[gpu].value > 0)
+    link.bandwidth = imported.to_cpu[gpu];
+}
+
+/// The GPU, or the hub above it, that is linked to a cpu.
+std::string below_cpu(const MachineSpec& spec, std::string vertex) {
+  const auto is_above = [&](const LinkSpec& link) {
+    return link.to == vertex && (link.from.starts_with("cpu") || link.from.starts_with("hub"));
+  };
+  for (auto link = std::ranges::find_if(spec.links, is_above);
+       link != spec.links.end() && !link->from.starts_with("cpu"); link = std::ranges::find_if(spec.links, is_above))
+    vertex = link->from;
+  return vertex;
+}
+
+/// What these GPUs may share between them and their cpu, in one direction: for a guarantee they do.
+/// @param capacity  where it was measured; nothing: all of their links, and for a guarantee the widest
+void add_shared(MachineSpec& spec, const std::vector<std::size_t>& gpus, bool upwards,
+                std::optional<GBps> capacity = std::nullopt) {
+  std::set<std::string> tops;
+  for (const std::size_t gpu : gpus) tops.insert(below_cpu(spec, gpu_name(gpu)));
+  SharedSpec shared;
+  std::vector<GBps> rates;
+  for (const LinkSpec& link : spec.links) {
+    const std::string &top = upwards ? link.from : link.to, &cpu = upwards ? link.to : link.from;
+    if (!tops.contains(top) || !cpu.starts_with("cpu")) continue;
+    shared.members.push_back({link.from, link.to});
+    rates.push_back(link.bandwidth.nominal);
+  }
+  shared.name = fmt::format("uplink-{}-{}", gpu_name(gpus.front()), upwards ? "d2h" : "h2d");
+  shared.capacity = capacity ? Bandwidth{rounded(*capacity)}
+                             : Bandwidth{rounded(sum_of(rates)), rounded(*std::ranges::max_element(rates))};
+  spec.shared.push_back(std::move(shared));
+}
+
+/// Whether copies from or to all GPUs together were measured, and are slower than each alone.
+bool contend(const std::vector<GBps>& alone, const std::vector<GBps>& together) {
+  return !together.empty() && sum_of(together).value < kSumOfAlone * sum_of(alone).value;
+}
+
+void add_all_shared(MachineSpec& spec, const ImportedHost& imported) {
+  std::vector<std::size_t> all(imported.host.devices.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  if (contend(imported.up, imported.up_together)) add_shared(spec, all, false, sum_of(imported.up_together));
+  if (contend(imported.down, imported.down_together)) add_shared(spec, all, true, sum_of(imported.down_together));
+  for (const auto& gpus : imported.may_share) {
+    if (imported.up_together.empty()) add_shared(spec, gpus, false);
+    if (imported.down_together.empty()) add_shared(spec, gpus, true);
   }
 }
 
@@ -69,15 +140,32 @@ Expected<Topology> imported_machine(ImportedHost imported, std::string name, Pci
   for (Vertex& vertex : spec.vertices)
     if (vertex.memory == Bytes{0}) vertex.memory = {};
   for (LinkSpec& link : spec.links) set_rate(link, imported);
+  add_all_shared(spec, imported);
   return compile(std::move(spec));
+}
+
+std::vector<std::string> unknown_of(const ImportedHost& imported) {
+  std::vector<std::string> unknown = imported.unknown;
+  for (const auto& gpus : imported.may_share) {
+    if (!imported.up_together.empty() && !imported.down_together.empty()) continue;
+    std::vector<std::string> names;
+    for (const std::size_t gpu : gpus) names.push_back(gpu_name(gpu));
+    unknown.push_back(
+        fmt::format("whether {} share a link to the host, such as that of a PCIe switch; assumed: they do, "
+                    "for guarantees; 'tutti calibrate' measures it",
+                    joined(names)));
+  }
+  return unknown;
 }
 
 std::string imported_yaml(const ImportedHost& imported, const Topology& machine, PcieLink pcie) {
   const bool has_rates = !imported.up.empty();
-  std::string text = fmt::format("# Written by 'tutti topology import' from a file of {}.\n", imported.source);
+  std::string text;
+  for (const std::string& sentence : unknown_of(imported)) text += fmt::format("# Unknown: {}.\n", sentence);
+  text += fmt::format("# Written by 'tutti topology import' from a file of {}.\n", imported.source);
   text += has_rates ? "# Measured there, each copy alone: the links of GPUs. Copies together may be slower: host "
                       "memory and what GPUs "
-                      "share are assumed to be as\n# wide as all of them.\n"
+                      "share are assumed to be as\n# wide as all of them, where they were not measured together.\n"
                     : "# NOT measured: all bandwidths. PCIe links have 85 % of their standard's rate where the file "
                       "says generation and "
                       "width,\n";
@@ -88,7 +176,9 @@ std::string imported_yaml(const ImportedHost& imported, const Topology& machine,
         "GB/s; between cpus 20 GB/s.\n",
         pcie.generation, pcie.width, kRateOfNvlink);
   return text +
-         "# Assumed: peer access between GPUs with NVLink or below one root of PCI buses, two copy engines a GPU.\n"
+         (imported.has_peers ? "# Assumed: peer access between GPUs with NVLink or below one root of PCI buses, two "
+                               "copy engines a GPU.\n"
+                             : "# Assumed: two copy engines a GPU.\n") +
          "# No ground for a guarantee until 'tutti calibrate --machine FILE --out FILE' has measured this host.\n" +
          machine_yaml(machine);
 }

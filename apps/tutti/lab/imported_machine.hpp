@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <vector>
 
 #include "apps/tutti/formats/imported_host.hpp"
 #include "model/machine/topology.hpp"
@@ -12,7 +13,10 @@ namespace tutti::internal {
 /// @errors as `detected_machine`
 [[nodiscard]] Expected<Topology> imported_machine(ImportedHost imported, std::string name, PcieLink pcie);
 
-/// Its machine file, which begins with what was read and what is assumed.
+/// What the file leaves open, and what the machine assumes in its place; a sentence each.
+[[nodiscard]] std::vector<std::string> unknown_of(const ImportedHost& imported);
+
+/// Its machine file, which begins with what is unknown, what was read and what is assumed.
 [[nodiscard]] std::string imported_yaml(const ImportedHost& imported, const Topology& machine, PcieLink pcie);
 
 }  // namespace tutti::internal

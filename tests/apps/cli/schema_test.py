@@ -65,7 +65,7 @@ OUTPUTS = {
             ["run", "{}/small.yaml", "--clock", "real", "--jobs", "2"]],
     "tasks-expand": [["tasks", "expand", OFFSETS], ["tasks", "expand", OFFSETS, "--out", "{}/other.csv"]],
     "topology-detect": [],
-    "topology-import": [["topology", "import", f"tests/golden/import/{name}"] for name in ("hwloc.xml", "nvbandwidth.json")] + [["topology", "import", "tests/golden/import/nccl.xml", "--out", "{}/m.yaml"]],
+    "topology-import": [["topology", "import", f"tests/golden/import/{name}"] for name in ("hwloc.xml", "nvbandwidth.json", "topologies/three-and-three.txt")] + [["topology", "import", "tests/golden/import/nccl.xml", "--out", "{}/m.yaml"]],
     "topology-show": [["topology", "show", f"configs/machines/{name}.yaml"] for name in ("h200x4", "two-sockets", "inspection-camera", "pageable")],
     "trigger": [["trigger", "tutti_schema_test", "--every", "1ms", "--times", "2"]],
     "verify": [["verify", "--machine", H200X4, "--backend", "sim", "--random", "2", "--repeats", "1"], ["verify", EXAMPLE, "--backend", "sim", "--repeats", "1"]],

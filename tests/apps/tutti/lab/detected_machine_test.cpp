@@ -170,7 +170,21 @@ TEST(DetectedMachine, NvlinkFromSomeToSomeIsNoSwitch) {
   test::join(host, 1, 3, false);
   const Topology machine = machine_of(host);
   EXPECT_FALSE(machine.find_vertex("nvlink0"));
-  EXPECT_EQ(way(machine, "gpu0", "gpu1"), "peer gpu0 cpu0 gpu1");
+  EXPECT_EQ(way(machine, "gpu0", "gpu1"), "peer gpu0 gpu1");
+  EXPECT_EQ(way(machine, "gpu3", "gpu0"), "peer gpu3 gpu0");
+  EXPECT_EQ(way(machine, "gpu0", "gpu2"), "peer gpu0 cpu0 gpu2");
+}
+
+// Four GPUs with four NVLinks to each other, as the host says: 4 x 20 GB/s between two, and no switch.
+TEST(DetectedMachine, NvlinksBetweenPairsHaveTheirNumber) {
+  HostFacts host = test::four_h200s();
+  for (std::size_t gpu = 0; gpu < 4; ++gpu) {
+    host.devices[gpu].nvlinks.assign(4, 4);
+    host.devices[gpu].nvlinks[gpu] = 0;
+  }
+  const Topology machine = machine_of(host);
+  EXPECT_FALSE(machine.find_vertex("nvlink0"));
+  EXPECT_DOUBLE_EQ(nominal(machine, "gpu1", "gpu3"), 80);
 }
 
 TEST(DetectedMachine, WhatIsNotToldIsGuessedAndSaid) {
