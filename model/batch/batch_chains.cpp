@@ -31,6 +31,7 @@ void BatchChains::load(const Topology& machine, Basis basis, const Batch& batch,
     opening_ = as_ns(setup_->gate.at(basis));
     last_copy_ = kNone;
     classes_ = 0;
+    firsts_ = 0;
     handed_over_ = false;
     if (handover_ > 0) find_lock_users_of(c);
     for (std::uint32_t s = head_[c]; s != kNone; s = next_[s])
@@ -143,7 +144,9 @@ inline double BatchChains::take_opening() { return std::exchange(opening_, 0); }
 inline double BatchChains::take_first(CopyKind route) {
   const unsigned bit = 1U << static_cast<unsigned>(route);
   if (std::exchange(classes_, classes_ | bit) & bit) return 0;
-  return as_ns(setup_->transfer.of(route).first.at(basis_));
+  const double first = as_ns(setup_->transfer.of(route).first.at(basis_));
+  firsts_ += first;
+  return first;
 }
 
 /// Cost before a copy with other ends than the copy before it in its chain. A staged copy ends in another queue, so
@@ -164,6 +167,7 @@ inline double BatchChains::take_turn(std::uint32_t stream) {
 inline void BatchChains::add_transfer(std::uint32_t chain, std::uint32_t stream, BandwidthModel& bandwidth) {
   const StreamWork& work = work_[stream];
   const std::uint32_t begin = step_count_;
+  const double unpaid = last_copy_ == kNone ? 0 : firsts_ + std::max(turn_, handover_);
   if (work.bytes == 0) {
     add_time(stream, take_opening());
   } else {
@@ -182,6 +186,7 @@ inline void BatchChains::add_transfer(std::uint32_t chain, std::uint32_t stream,
     steps_[step_count_++] = {.amount = work.bytes, .stream = stream, .flow = data, .data = true};
   }
   steps_[begin].first = true;
+  steps_[begin].unpaid = unpaid;
   steps_[step_count_ - 1].last = true;
   if (!shares_engines_) return;  // each engine has one chain
   for (const std::uint32_t lock : locks(work))

@@ -24,6 +24,8 @@ struct alignas(64) Step {
   double amount = 0;  ///< ns, or bytes
   double begin = 0;   ///< when it ran last, in the run's direction of time
   double end = 0;
+  double unpaid = 0;  ///< ns, of a copy's first step: what copies before it in its chain paid once for all, and it pays
+                      ///< where they have no bytes
   std::uint32_t stream = 0;
   std::uint32_t flow = kNone;  ///< kind in the bandwidth model; kNone: a time
   bool kernel = false;
@@ -95,6 +97,7 @@ class BatchChains {
   const SetupTimes* setup_ = nullptr;  // of the machine
   double handover_ = 0, turn_ = 0;     // ns
   unsigned classes_ = 0;               // of copies of the chain that is being made, a bit each
+  double firsts_ = 0;                  // ns that they have cost
   bool handed_over_ = false;           // from its copies to its kernels
   std::uint32_t last_copy_ = kNone;    // stream of the chain that is being made, so far
   double opening_ = 0;                 // ns from the gate to the first command of the chain that is being made

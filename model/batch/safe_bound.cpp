@@ -39,7 +39,8 @@ void SafeBound::find(std::span<const double> capacities, std::span<BoundedStep> 
   constexpr int kRounds = 3;
   if (steps.empty()) return;
   list_groups(steps);
-  list_shares(capacities, steps);
+  list_capacities(capacities, steps);
+  list_shares(steps);
   for (BoundedStep& step : steps) step.finish = kNoFinish;
   for (std::uint32_t s = 0; s < steps.size(); ++s) {
     bound_at_once(steps, s);
@@ -108,13 +109,53 @@ inline void SafeBound::find_kind(std::span<BoundedStep> steps, std::uint32_t s) 
   group.one_kind &= *kind == group.flow;
 }
 
-void SafeBound::list_shares(std::span<const double> values, std::span<const BoundedStep> steps) {
+/// Finds the capacities that count for themselves.
+void SafeBound::list_capacities(std::span<const double> values, std::span<const BoundedStep> steps) {
   grow_to(capacities_, values.size());
   if (++epoch_ == 0) {
     for (Capacity& capacity : capacities_) capacity.epoch = 0;
     epoch_ = 1;
   }
   used_.clear();
+  for (const Group& group : groups_)
+    for (std::uint32_t kind = group.flow; kind != kNone; kind = next_kind_[kind])
+      look_at_uses(values, steps[kind].uses);
+  // Of those that could count with each other, the one that is left counts.
+  std::erase_if(used_, [&](std::uint32_t c) {
+    Capacity& capacity = capacities_[c];
+    const auto wider = std::span(capacity.wider).first(capacity.wider_count);
+    capacity.counts = std::ranges::none_of(wider, [&](std::uint32_t other) { return capacities_[other].counts; });
+    return !capacity.counts;
+  });
+}
+
+/// Adds the capacities of a flow, and takes from each those that it could count with but for this flow.
+inline void SafeBound::look_at_uses(std::span<const double> values, std::span<const CapacityUse> uses) {
+  const auto is_wider = [&](const CapacityUse& other, const CapacityUse& use) {
+    return other.capacity != use.capacity &&
+           other.cost / values[other.capacity.index()] >= use.cost / values[use.capacity.index()];
+  };
+  for (const CapacityUse& use : uses) {
+    Capacity& capacity = capacities_[use.capacity.index()];
+    if (capacity.epoch != epoch_) {
+      capacity = {.inverse = 1 / values[use.capacity.index()], .epoch = epoch_};
+      used_.push_back(use.capacity.value);
+      for (const CapacityUse& other : uses)
+        if (is_wider(other, use) && capacity.wider_count < kMostWider)
+          capacity.wider[capacity.wider_count++] = other.capacity.value;
+      continue;
+    }
+    const auto is_none = [&](std::uint32_t wider) {
+      const auto other = std::ranges::find(uses, wider, [](const CapacityUse& each) { return each.capacity.value; });
+      return other == uses.end() || !is_wider(*other, use);
+    };
+    const auto begin = capacity.wider.begin();
+    capacity.wider_count =
+        static_cast<std::uint32_t>(std::remove_if(begin, begin + capacity.wider_count, is_none) - begin);
+  }
+}
+
+void SafeBound::list_shares(std::span<const BoundedStep> steps) {
   found_.clear();
   share_capacity_.clear();
   pieces_.clear();
@@ -122,18 +163,14 @@ void SafeBound::list_shares(std::span<const double> values, std::span<const Boun
     for (std::uint32_t m = group.begin; m < group.end; ++m) {
       const BoundedStep& step = steps[members_[m]];
       if (step.bytes == 0) continue;
-      for (const CapacityUse& use : step.uses) add_share(step, members_[m], use, values[use.capacity.index()]);
+      for (const CapacityUse& use : step.uses)
+        if (capacities_[use.capacity.index()].counts) add_share(step, members_[m], use);
     }
   list_events();
 }
 
-inline void SafeBound::add_share(const BoundedStep& step, std::uint32_t position, const CapacityUse& use,
-                                 double value) {
+inline void SafeBound::add_share(const BoundedStep& step, std::uint32_t position, const CapacityUse& use) {
   Capacity& capacity = capacities_[use.capacity.index()];
-  if (capacity.epoch != epoch_) {
-    capacity = {1 / value, 0, 0, 0, 0, epoch_, kNone, kNone};
-    used_.push_back(use.capacity.value);
-  }
   if (capacity.newest == kNone || found_[capacity.newest].group != step.group) {
     capacity.newest = static_cast<std::uint32_t>(found_.size());
     found_.push_back({0, step.earliest, kNoFinish, step.group, step.locks, position, kNone});
@@ -219,10 +256,16 @@ inline void SafeBound::narrow_shares(const BoundedStep& step, std::uint32_t posi
 
 // ---- one step
 
+double SafeBound::finish_before(std::span<const BoundedStep> steps, const BoundedStep& step, std::size_t i) {
+  const std::uint32_t before = step.after[i];
+  if (before == kNone) return 0;
+  const bool is_other = i > 0 && before != step.after[0];
+  return steps[before].finish + (is_other ? step.unpaid : 0);
+}
+
 double SafeBound::start_of(std::span<const BoundedStep> steps, const BoundedStep& step) {
   double start = step.release;
-  for (const std::uint32_t before : step.after)
-    if (before != kNone) start = std::max(start, steps[before].finish);
+  for (std::size_t i = 0; i < step.after.size(); ++i) start = std::max(start, finish_before(steps, step, i));
   return start;
 }
 
@@ -232,8 +275,8 @@ double SafeBound::released(std::span<const BoundedStep> steps, std::uint32_t s) 
   const std::uint32_t at = place_[s];
   const std::uint32_t before = at == groups_[step.group].begin ? kNone : members_[at - 1];
   double released = step.release;
-  for (const std::uint32_t other : step.after)
-    if (other != kNone && other != before) released = std::max(released, steps[other].finish);
+  for (std::size_t i = 0; i < step.after.size(); ++i)
+    if (step.after[i] != before) released = std::max(released, finish_before(steps, step, i));
   return released;
 }
 
@@ -290,7 +333,9 @@ double SafeBound::run_length(std::span<const BoundedStep> steps, std::uint32_t f
   return slightly_later(time) + hand_out<false>(filter_, volume, kNoFinish).time;
 }
 
-/// Bounds a step's finish window by window: its flow alone, or continued from the step before it.
+/// Bounds a step's finish window by window: its flow alone, or continued from the step before it. It goes on behind
+/// that one only if nothing else holds it back later than where the flow began: else the one before may be over early,
+/// and rivals have their bytes left.
 /// @return whether the finish is clearly earlier than before.
 bool SafeBound::bound_by_windows(std::span<BoundedStep> steps, std::uint32_t s) {
   BoundedStep& step = steps[s];
@@ -302,7 +347,9 @@ bool SafeBound::bound_by_windows(std::span<BoundedStep> steps, std::uint32_t s) 
     double left = step.bytes / step.weight;
     const bool goes_on = followed_ != kNone && steps[followed_].group == step.group &&
                          steps[followed_].kind == step.kind && steps[followed_].locks == step.locks &&
-                         steps[followed_].finish == start && place_[followed_] + 1 == place_[s];
+                         steps[followed_].finish == start && place_[followed_] + 1 == place_[s] &&
+                         released(steps, s) <= followed_from_;
+    if (!goes_on) followed_from_ = start;
     std::size_t w = goes_on ? window_ : 0;
     bool begun = goes_on && at < cuts_[w + 1];
     while (w + 1 < windows && cuts_[w + 1] <= at) ++w;
@@ -345,6 +392,7 @@ inline SafeBound::Link& SafeBound::link_of(CapacityId id, const Filter& filter) 
 inline void SafeBound::begin_flow(const BoundedStep& step, const Filter& filter) {
   links_.clear();
   for (const CapacityUse& use : step.uses) {
+    if (!capacities_[use.capacity.index()].counts) continue;
     Link& link = link_of(use.capacity, filter);
     link.own = step.weight * use.cost;
     link.own_left = kNoFinish;
@@ -382,6 +430,7 @@ double SafeBound::begin_run(std::span<const BoundedStep> steps, std::uint32_t fr
       if ((set >> kind & 1U) != 0) budgets_[set] += volume;
     add_own(links_[kind], step.weight / step.alone, volume);
     for (const CapacityUse& use : step.uses) {
+      if (!capacities_[use.capacity.index()].counts) continue;
       std::uint32_t& link = capacities_[use.capacity.index()].link;
       if (link == kNone) {
         link = static_cast<std::uint32_t>(links_.size());
@@ -548,7 +597,7 @@ void BatchBound::add_commands(const BatchSimulation& loaded, std::span<const dou
   for (const std::uint32_t first : order) {
     const std::uint32_t c = chain_of_[first];
     const auto locks = batch.locks(batch.step(first));
-    double time = 0;
+    double time = 0, unpaid = batch.step(first).unpaid;
     for (std::uint32_t i = first;; ++i) {
       const Step& step = batch.step(i);
       if (step.flow == kNone && !step.last) {
@@ -558,6 +607,7 @@ void BatchBound::add_commands(const BatchSimulation& loaded, std::span<const dou
       BoundedStep& bounded = add_step(loaded, step);
       const auto position = static_cast<std::uint32_t>(steps_.size() - 1);
       bounded.time += std::exchange(time, 0);
+      bounded.unpaid = std::exchange(unpaid, 0);
       bounded.locks = locks;
       bounded.earliest = gates[c];
       bounded.release = last_of_chain_[c] == kNone ? gates[c] + gate_jitter : 0;

@@ -22,7 +22,10 @@ struct BoundedStep {
   std::array<std::uint32_t, 2> locks{kNone, kNone};  ///< it never flows together with others that hold one of them
   double earliest = 0;                               ///< start, ns
   double release = 0;                                ///< ns: it starts at this at the latest,
-  std::array<std::uint32_t, 3> after{kNone, kNone, kNone};  ///< or when the last of these earlier steps is over
+  std::array<std::uint32_t, 3> after{kNone, kNone, kNone};  ///< or when the last of these earlier steps is over; first
+                                                            ///< the one before it in its chain
+  double unpaid = 0;  ///< ns more, where it waits for another one: what steps before it in its chain do not pay for it
+                      ///< where they have no bytes
   double finish = std::numeric_limits<double>::infinity();  ///< result: the latest, ns
   std::uint32_t kind = kNone;                               ///< result: the first step of its group with an equal flow
 };
@@ -34,7 +37,8 @@ struct BoundedStep {
 /// **Order.** A step starts when the last of its predecessors is over: the step before it in its chain, and those
 /// before it on its locks, whose order is fixed. So it is over at most its own time and flow after their latest
 /// finishes (longest path). A predecessor that is dropped is over when its own predecessors are, whose latest finishes
-/// are not after its own: the lock passes on in time.
+/// are not after its own: the lock passes on in time. What it would have paid once for those behind it, one of these
+/// pays: later only where it waits for something else than the chain.
 ///
 /// **Bandwidth.** Volume is bytes per weight. While capacity c holds flow f back, c is full and no other flow on it has
 /// more for its weight. So while f moves volume x there, any other flow g moves y_g <= x, all of a group together (one
@@ -46,6 +50,10 @@ struct BoundedStep {
 /// for the whole run, and their times are added. On each capacity the loads of the run too are taken in turn, the
 /// largest first; and capacities that none but some kinds of its flows cross are handed no more than these have (a
 /// polymatroid, on which going slope by slope is still the worst).
+/// A capacity d counts with another one, c, where each flow on d is on c too and needs no less time of it for a byte,
+/// l_gd / C_d <= l_gc / C_c: links in a row that the same copies cross. While d holds f back for a volume x, that takes
+///   (l_fd x + sum use_Kd(x)) / C_d <= (l_fc x + sum use_Kc(x)) / C_c,
+/// and as no rival moves more than x then either, the volumes at d and c add up as if all were moved at c.
 ///
 /// **Time.** Only rivals count whose times can overlap. Time is cut into windows where some group may start to use a
 /// capacity or must be done with it, and steps are followed from window to window at their slowest. An earlier finish
@@ -59,6 +67,7 @@ class SafeBound {
 
  private:
   static constexpr std::uint32_t kKinds = 3;  // distinguished in a run; further ones count with the last
+  static constexpr std::uint32_t kMostWider = 4;
 
   /// A group on a capacity.
   struct Share {
@@ -84,9 +93,12 @@ class SafeBound {
     double inverse = 0;
     std::uint32_t shares_begin = 0, shares_end = 0;
     std::uint32_t events_begin = 0, events_end = 0;
-    std::uint32_t epoch = 0;       // batch that the other fields belong to
-    std::uint32_t newest = kNone;  // share
-    std::uint32_t link = kNone;    // while a run is put together
+    std::uint32_t epoch = 0;                        // batch that the other fields belong to
+    std::uint32_t newest = kNone;                   // share
+    std::uint32_t link = kNone;                     // while a run is put together
+    std::array<std::uint32_t, kMostWider> wider{};  // capacities that it could count with
+    std::uint32_t wider_count = 0;
+    bool counts = true;  // with none of them
   };
   /// A capacity of the flow in question while its volume is handed out.
   struct Link {
@@ -130,10 +142,14 @@ class SafeBound {
 
   void list_groups(std::span<BoundedStep> steps);
   void find_kind(std::span<BoundedStep> steps, std::uint32_t step);
-  void list_shares(std::span<const double> capacities, std::span<const BoundedStep> steps);
-  void add_share(const BoundedStep& step, std::uint32_t position, const CapacityUse& use, double capacity);
+  void list_capacities(std::span<const double> capacities, std::span<const BoundedStep> steps);
+  void look_at_uses(std::span<const double> capacities, std::span<const CapacityUse> uses);
+  void list_shares(std::span<const BoundedStep> steps);
+  void add_share(const BoundedStep& step, std::uint32_t position, const CapacityUse& use);
   void list_events();
   void make_windows(std::size_t steps);
+  /// When a predecessor is over, as far as this step is concerned.
+  [[nodiscard]] static double finish_before(std::span<const BoundedStep> steps, const BoundedStep& step, std::size_t i);
   [[nodiscard]] static double start_of(std::span<const BoundedStep> steps, const BoundedStep& step);
   [[nodiscard]] double released(std::span<const BoundedStep> steps, std::uint32_t step) const;
   void bound_at_once(std::span<BoundedStep> steps, std::uint32_t step);
@@ -149,7 +165,7 @@ class SafeBound {
 
   std::uint32_t epoch_ = 0;
   std::vector<Capacity> capacities_;  // [capacities]
-  std::vector<std::uint32_t> used_;   // capacities
+  std::vector<std::uint32_t> used_;   // capacities that count
   std::vector<Share> shares_;
   std::vector<std::uint32_t> share_capacity_;  // [shares] while they are found
   std::vector<Share> found_;                   // in the order in which they are found
@@ -167,6 +183,7 @@ class SafeBound {
   std::vector<double> cuts_;                    // [windows + 1]
   // The flow that is followed from window to window.
   std::uint32_t followed_ = kNone;  // step
+  double followed_from_ = 0;        // where it began, at the latest
   std::size_t window_ = 0;
   Filter filter_{};
 };

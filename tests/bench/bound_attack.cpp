@@ -170,6 +170,7 @@ void attack_batches(long runs, std::uint64_t seed, Draw& random, std::vector<Sco
     for (int m = 0; m < 3; ++m) machines.push_back(faster(machine, random));
     for (std::size_t p = 0; p < planners().size(); ++p) {
       const Planner& planner = planners()[p];
+      const long before = score.violations;
       const Timeline planned = plan(planner, batch, Basis::Guaranteed).timeline;
       const double jitter = random.one_in(2) ? 0 : random.real(0, 1e6);
       BatchSimulation simulation;
@@ -194,6 +195,8 @@ void attack_batches(long runs, std::uint64_t seed, Draw& random, std::vector<Sco
         simulation.run_in_order(late, order);
         score.add(ends_of(simulation), declared, latest);
       }
+      if (score.violations > before)
+        fmt::print(stderr, "broken: {} on the machine and batch of seed {}\n", planner.name, seed + n);
     }
   }
   scores.push_back(score);

@@ -254,6 +254,20 @@ std::uint32_t random_kind(ChainNetwork& network, bool weighted, Random& random) 
   return static_cast<std::uint32_t>(network.kinds.size() - 1);
 }
 
+/// Puts a link in a row with one that is there: the same flows cross it, or some of them.
+void add_in_a_row(ChainNetwork& network, Random& random) {
+  const std::size_t first = random.below(network.capacities.size());
+  const CapacityId second(network.capacities.size());
+  network.capacities.push_back(network.capacities[first] * (random.one_in(2) ? 1 : random.real(0.7, 1.5)));
+  const bool all = !random.one_in(3), alike = random.one_in(2);
+  for (ChainNetwork::Kind& kind : network.kinds) {
+    const auto use = std::ranges::find(kind.uses, CapacityId(first), &CapacityUse::capacity);
+    if (use == kind.uses.end() || (!all && random.one_in(3))) continue;
+    const double cost = use->cost * (alike ? 1 : random.real(0.7, 1.1));
+    kind.uses.push_back({second, cost});
+  }
+}
+
 }  // namespace
 
 ChainNetwork random_network(Random& random, const NetworkTraits& traits) {
@@ -295,6 +309,8 @@ ChainNetwork random_network(Random& random, const NetworkTraits& traits) {
       }
     }
   }
+  if (random.one_in(2))
+    for (int rows = random.between(1, 3); rows > 0; --rows) add_in_a_row(network, random);
   network.order = order_of(run(network));
   return network;
 }

@@ -81,6 +81,81 @@ TEST(SafeBound, OfStreamsThatEndTogetherOnOneLinkIsTheirPlan) {
   EXPECT_EQ(latest_finish(declared, Basis::Guaranteed, milliseconds(1)).batch, milliseconds(5));
 }
 
+// Two links of 20 in a row that all copies cross, the last ones of 3, 11 and 0.38: each rival's bytes count once. Of
+// the first copy: (232 + 65 + 41 + 1) MB over 20 GB/s are 16.95 ms; of the second: 65 MB over its own link of 3 GB/s.
+TEST(SafeBound, LinksInARowCountEachRivalOnce) {
+  const Topology machine = test::make_machine(
+      R"(  vertices: {mem0: {kind: memory}, cpu0: {kind: cpu}, hub0: {kind: hub}, gpu0: {kind: gpu}, gpu1: {kind: gpu}, gpu2: {kind: gpu}, gpu3: {kind: gpu}}
+  links:
+    - {from: mem0, to: cpu0, bandwidth: 20 GB/s}
+    - {from: cpu0, to: hub0, bandwidth: 20 GB/s}
+    - {from: hub0, to: gpu0, bandwidth: 20 GB/s}
+    - {from: hub0, to: gpu1, bandwidth: 3 GB/s}
+    - {from: hub0, to: gpu2, bandwidth: 11 GB/s}
+    - {from: hub0, to: gpu3, bandwidth: 0.38 GB/s}
+)");
+  const auto batch = test::make_batch(machine, R"(
+  - {from: mem0, to: gpu0, size: 232 MB}
+  - {from: mem0, to: gpu1, size: 65 MB}
+  - {from: mem0, to: gpu2, size: 41 MB}
+  - {from: mem0, to: gpu3, size: 1 MB}
+)");
+  const LatestFinish latest = latest_finish(plan(*find_planner("all_at_once"), batch));
+  EXPECT_EQ(latest.streams[0], Duration{16'950'000});
+  EXPECT_EQ(latest.streams[1], Duration{21'666'667});
+}
+
+// A link of 10 bytes/ns, and one engine that copies 100 bytes at 0 and 100 at 15 or later, beside a rival of 100 that
+// comes between 0 and 15. The first copy is over at 10, or with the rival at 20. With a rival that comes at 15, that is
+// beside the second copy: both have 5 until 35. Had the second one counted on bytes that the rival used up beside the
+// first: 30.
+TEST(SafeBound, ACopyThatWaitsMeetsARivalThatTheOneBeforeItDidNotMeet) {
+  const std::vector<CapacityUse> uses{{CapacityId{0U}, 1}};
+  const auto copy = [&](std::uint32_t group, double release) {
+    BoundedStep step;
+    step.bytes = 100;
+    step.alone = 10;
+    step.uses = uses;
+    step.group = group;
+    step.release = release;
+    return step;
+  };
+  std::vector<BoundedStep> steps{copy(0, 0), copy(0, 15), copy(1, 15)};
+  steps[1].earliest = 15;
+  steps[1].after[0] = 0;
+  SafeBound bound;
+  bound.find(std::vector<double>{10}, steps);
+  EXPECT_NEAR(steps[0].finish, 20, 1e-9);
+  EXPECT_NEAR(steps[1].finish, 35, 1e-9);
+}
+
+// GPU 0 copies to GPU 2 and then to GPU 1, staged: the first copy of the class costs 10 us more. GPU 1 receives 60 MB
+// at 6 GB/s before, so that the second copy starts at 10 ms, whatever the first one took. Without bytes that one pays
+// nothing, and the second one pays the 10 us, then.
+TEST(SafeBound, WhatACopyWithoutBytesDoesNotPayIsPaidByALaterOne) {
+  const Topology machine = test::make_machine(
+      R"(  vertices: {mem0: {kind: memory}, hub0: {kind: hub}, gpu0: {kind: gpu, copy_engines: 1}, gpu1: {kind: gpu, copy_engines: 1}, gpu2: {kind: gpu, copy_engines: 1}}
+  links:
+    - {from: mem0, to: hub0, bandwidth: 60 GB/s, back: 60 GB/s}
+    - {from: hub0, to: gpu0, bandwidth: 6 GB/s, back: 6 GB/s}
+    - {from: hub0, to: gpu1, bandwidth: 6 GB/s, back: 6 GB/s}
+    - {from: hub0, to: gpu2, bandwidth: 6 GB/s, back: 6 GB/s}
+  peer_access: none
+  setup: {transfer: {staged: {nominal: 1 us, guaranteed: 1 us, first: 10 us}}}
+)");
+  const auto planned = [&](std::string_view size_of_first) {
+    return plan(*find_planner("all_at_once"), test::make_batch(machine, fmt::format(R"(
+  - {{from: mem0, to: gpu1, size: 60 MB}}
+  - {{from: gpu0, to: gpu2, size: {}}}
+  - {{from: gpu0, to: gpu1, size: 6 kB}}
+)",
+                                                                                    size_of_first)));
+  };
+  const ExecutionPlan declared = planned("6 kB"), dropped = planned("0");
+  EXPECT_EQ(dropped.timeline.streams[2].end() - declared.timeline.streams[2].end(), std::chrono::microseconds(10));
+  EXPECT_GE(latest_finish(declared).streams[2], dropped.timeline.streams[2].end());
+}
+
 // One engine, one link of 6 behind the hub: 4 transfers of 3 MB to each GPU are one flow of 12 MB as far as the other
 // chain is concerned, and 2 + 2 MB/ms of each move at any time: over at 1, 2, 3 and 4 ms, at the latest too, since the
 // other chain moves no more than the chain in question meanwhile.
@@ -274,7 +349,7 @@ TEST(SafeBound, HoldsOnRandomNetworksAndIsTight) {
   const auto mixed = attack({.plain = true}, 500, 10);
   EXPECT_GT(mixed.later, 50);  // the anomaly is no rarity
   EXPECT_LE(quantile(mixed.ratios, 0.5), 1.02);
-  EXPECT_LE(quantile(mixed.ratios, 0.9), 1.3);
+  EXPECT_LE(quantile(mixed.ratios, 0.9), 1.32);
 }
 
 // With costs of commands, kernels that wait for GPUs, copies that wait for a second engine, chains of one transfer that
