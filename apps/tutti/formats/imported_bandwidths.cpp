@@ -10,6 +10,7 @@
 #include "apps/json_nesting.hpp"
 #include "apps/tutti/formats/imported_host.hpp"
 #include "model/base/document.hpp"
+#include "model/base/joined.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -66,7 +67,7 @@ class BandwidthReader {
     ImportedHost read = made(std::move(up[0]), std::move(down[0]), std::move(between));
     if (!up_together.empty()) read.up_together = std::move(up_together[0]);
     if (!down_together.empty()) read.down_together = std::move(down_together[0]);
-    read.has_peers = !std::ranges::any_of(*cases, [](const auto& one) {
+    read.has_peers = !read.between.empty() || !std::ranges::any_of(*cases, [](const auto& one) {
       return is_waived(one) && text_of(one, "name").starts_with("device_to_device_memcpy_");
     });
     return read;
@@ -98,8 +99,8 @@ class BandwidthReader {
         refuse(row_at, "a row is a list, as long as the others");
       std::vector<GBps>& read = rates.emplace_back();
       for (const auto& cell : row) {
-        const bool is_itself = between_gpus && read.size() + 1 == rates.size();
-        read.push_back(is_itself ? GBps{} : rate(cell, fmt::format("{}[{}]", row_at, read.size())));
+        const bool has_none = between_gpus && (read.size() + 1 == rates.size() || cell == "N/A");  // no peer access
+        read.push_back(has_none ? GBps{} : rate(cell, fmt::format("{}[{}]", row_at, read.size())));
       }
     }
     return rates;
@@ -156,7 +157,28 @@ class BandwidthReader {
     read.up = std::move(up);
     read.down = std::move(down);
     read.between = std::move(between);
+    drop_slow_peers(read);
     return read;
+  }
+
+  /// Copies between GPUs that are slower than their links to the host would be planned too fast over these.
+  static void drop_slow_peers(ImportedHost& read) {
+    constexpr double kAsFast = 0.9;
+    std::vector<std::string> slow;
+    for (std::size_t a = 0; a < read.between.size(); ++a) {
+      for (std::size_t b = 0; b < read.between.size(); ++b) {
+        GBps& rate = read.between[a][b];
+        const bool is_slow = rate.value < kAsFast * std::min(read.down[a].value, read.up[b].value);
+        if (rate.value <= 0 || read.host.devices[a].nvlink[b] || !is_slow) continue;
+        slow.push_back(fmt::format("gpu{} to gpu{} ({:.4g} GB/s)", a, b, rate.value));
+        rate = read.between[b][a] = {};
+      }
+    }
+    if (!slow.empty())
+      read.unknown.push_back(
+          fmt::format("what copies from {} pass, slower than from and to the host; assumed: no peer "
+                      "access, so that they go through the memory",
+                      joined(slow)));
   }
 
   std::string name_;

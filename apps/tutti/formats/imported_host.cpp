@@ -25,18 +25,56 @@ void assume_peer_access(ImportedHost& read) {
     for (std::size_t b = 0; b < devices.size(); ++b) {
       const bool one_root = !devices[a].pci_path.empty() && !devices[b].pci_path.empty() &&
                             devices[a].pci_path.front().id == devices[b].pci_path.front().id;
-      devices[a].peer_access[b] = read.has_peers && a != b && (one_root || devices[a].nvlink[b]);
+      const bool may = read.has_peers && (read.between.empty() || read.between[a][b].value > 0);
+      devices[a].peer_access[b] = may && a != b && (one_root || devices[a].nvlink[b]);
     }
   }
 }
 
-ImportedHost read_any(const std::string& text, const std::string& name) {
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
+/// Text with plain ends of lines and blanks, without a byte order mark.
+/// @errors InvalidInput: UTF-16.
+std::string plain_text(std::string text, const std::string& name) {
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"))
+    fail({name, 1, 1}, "this is UTF-16, as PowerShell writes it; save it as UTF-8");
+  if (text.starts_with(kMark)) text.erase(0, kMark.size());
+  const auto replace = [&](std::string_view what, std::string_view by) {
+    std::string replaced;
+    std::size_t at = 0;
+    for (std::size_t found; (found = text.find(what, at)) != std::string::npos; at = found + what.size())
+      replaced.append(text, at, found - at).append(by);
+    text = replaced.append(text, at);
+  };
+  replace("\xC2\xA0", " ");  // a no-break space
+  replace("\r\n", "\n");
+  replace("\r", "\n");
+  return text;
+}
+
+/// From the first of some words on to the last of others, with as many lines before as there were; the whole where
+/// there are none.
+std::string between(const std::string& text, std::string_view first, std::string_view last) {
+  const std::size_t begin = text.find(first);
+  const std::size_t end = text.rfind(last);
+  if (begin == std::string::npos || end == std::string::npos || end < begin) return text;
+  const auto lines = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(begin), '\n');
+  return std::string(static_cast<std::size_t>(lines), '\n') + text.substr(begin, end + last.size() - begin);
+}
+
+ImportedHost read_any(std::string text, const std::string& name) {
+  text = plain_text(std::move(text), name);
+  const std::size_t first = text.find_first_not_of(" \t\n");
   if (first == std::string::npos)
     fail({name, 1, 1}, "the file is empty; 'tutti topology import --help' lists what it reads");
-  ImportedHost read = text[first] == '<'   ? read_host_xml(text, name)
-                      : text[first] == '{' ? read_nvbandwidth(text, name)
-                                           : read_topology_matrix(text, name);
+  const auto starts = [&](std::string_view words) { return text.compare(first, words.size(), words) == 0; };
+  const auto has = [&](std::string_view words) { return text.find(words) != std::string::npos; };
+  const bool is_xml = starts("<?xml") || starts("<!") || starts("<topology") || starts("<system");
+  ImportedHost read = is_xml                          ? read_host_xml(text, name)
+                      : has("</topology>")            ? read_host_xml(between(text, "<topology", "</topology>"), name)
+                      : has("</system>")              ? read_host_xml(between(text, "<system", "</system>"), name)
+                      : has("\"nvbandwidth\"")        ? read_nvbandwidth(between(text, "{", "}"), name)
+                      : starts("{\"") || starts("{{") ? read_nvbandwidth(text, name)
+                                                      : read_topology_matrix(text, name);
   if (read.host.devices.empty()) fail({name, 1, 1}, "there is no GPU in this file; give one of a host with GPUs");
   if (read.host.devices.size() > kMostGpus)
     fail({name, 1, 1}, fmt::format("{} GPUs are more than the {} that are read", read.host.devices.size(), kMostGpus));

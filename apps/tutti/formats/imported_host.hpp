@@ -20,6 +20,8 @@ struct ImportedHost {
   std::vector<GBps> to_cpu;  ///< [devices] of the links to its processor that are no PCIe; 0: none; empty: none at all
   /// Positions of devices that may share a switch of PCIe, which the file does not show; each group of one NUMA node.
   std::vector<std::vector<std::size_t>> may_share;
+  std::vector<std::size_t>
+      may_switch;                    ///< positions of devices whose NVLinks to others may be the same ones, to a switch
   bool has_peers = true;             ///< false: the file says that no GPU reaches another one
   std::vector<std::string> unknown;  ///< what the file leaves open, and what is assumed in its place
 };

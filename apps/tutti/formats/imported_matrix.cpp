@@ -25,21 +25,22 @@ struct Cell {
   Place place;
 };
 
-/// Text without the colours and underlines of a terminal, also where their escape byte was lost, and without the marks
-/// of a quotation.
-std::string plain(std::string_view text) {
+/// Text without the colours and underlines of a terminal, also where their escape byte was lost or spelt, with tabs for
+/// those that were spelt, and with blanks for the bars of a table.
+std::string plain(std::string text) {
   std::string kept;
   for (std::size_t at = 0; at < text.size(); ++at) {
-    const std::size_t bracket = at + (text[at] == '\x1b' ? 1 : 0);
+    const std::size_t bracket = at + (text[at] == '\x1b' ? 1 : text.compare(at, 2, "^[") == 0 ? 2 : 0);
     const std::size_t end = bracket < text.size() && text[bracket] == '['
                                 ? text.find_first_not_of("0123456789;", bracket + 1)
-                                : std::string_view::npos;
-    if (end != std::string_view::npos && text[end] == 'm')
+                                : std::string::npos;
+    if (end != std::string::npos && text[end] == 'm')
       at = end;
+    else if (text.compare(at, 2, "^I") == 0)
+      kept += '\t', ++at;
     else if (text[at] != '\x1b')
-      kept += text[at];
+      kept += text[at] == '|' ? ' ' : text[at];
   }
-  while (kept.starts_with('>')) kept.erase(0, kept.starts_with("> ") ? 2 : 1);
   return kept;
 }
 
@@ -150,18 +151,19 @@ class MatrixReader {
 
   ImportedHost read(std::string_view text) {
     read_.source = "nvidia-smi topo -m";
-    int number = 0;
-    while (!text.empty()) {
-      const std::string_view line = text.substr(0, text.find('\n'));
-      text.remove_prefix(std::min(text.size(), line.size() + 1));
-      add_line(plain(line), ++number);
+    for (std::string_view rest = text; !rest.empty();) {
+      const std::string_view line = rest.substr(0, rest.find('\n'));
+      rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+      lines_.push_back(plain(std::string(line)));
     }
+    for (std::size_t at = 0; at < lines_.size(); ++at) add_line(at);
     if (gpus_ == 0)
       fail({name_, 1, 1},
            "this is neither XML of hwloc or NCCL, nor JSON of nvbandwidth, nor a matrix of 'nvidia-smi topo -m', whose "
            "first line has the GPUs");
     if (rows_.size() < gpus_)
-      fail({name_, number, 1}, fmt::format("the row of {} is missing; the matrix is cut off", devices_[rows_.size()]));
+      fail({name_, static_cast<int>(lines_.size()), 1},
+           fmt::format("the row of {} is missing; the matrix is cut off", devices_[rows_.size()]));
     check_both_ways();
     make_devices();
     add_nodes();
@@ -171,31 +173,74 @@ class MatrixReader {
   }
 
  private:
-  /// The devices that the first line of a matrix names, before the columns of affinities; none: another line.
-  [[nodiscard]] std::vector<std::string> devices_of(const std::string& line) const {
-    std::string names = line.substr(
-        0, std::min({line.find("CPU Affinity"), line.find("NUMA Affinity"), line.find("GPU NUMA ID"), line.size()}));
-    std::ranges::replace(names, '\t', ' ');
-    std::vector<std::string> devices;
-    for (Cell& cell : cells_of(names, name_, 0)) devices.push_back(std::move(cell.text));
-    const bool has_words = std::ranges::any_of(devices, [](auto& text) { return meeting_of(text).has_value(); });
-    return devices.empty() || has_words || !is_gpu(devices.front()) ? std::vector<std::string>{} : devices;
+  /// The cells of a line from its first GPU on, whatever stands before it: marks of a quotation, a number, a time.
+  [[nodiscard]] std::vector<Cell> cells_from_gpu(std::size_t at) const {
+    const std::string& line = lines_[at];
+    std::size_t gpu = line.find("GPU");
+    while (gpu != std::string::npos && (gpu + 3 >= line.size() || line[gpu + 3] < '0' || line[gpu + 3] > '9'))
+      gpu = line.find("GPU", gpu + 1);
+    if (gpu == std::string::npos) return {};
+    std::vector<Cell> cells = cells_of(std::string_view(line).substr(gpu), name_, static_cast<int>(at) + 1);
+    for (Cell& cell : cells) cell.place.column += static_cast<int>(gpu);
+    return is_gpu(cells.front().text) ? cells : std::vector<Cell>{};
   }
 
-  void add_line(const std::string& line, int number) {
-    if (auto devices = devices_of(line); !devices.empty()) {
-      if (gpus_ > 0) fail({name_, number, 1}, "a second matrix begins here; give a file of one host");
-      if (devices.size() > kMostDevices)
-        fail({name_, number, 1},
-             fmt::format("{} devices are more than the {} that are read", devices.size(), kMostDevices));
-      gpus_ = static_cast<std::size_t>(std::ranges::find_if_not(devices, is_gpu) - devices.begin());
-      devices_ = std::move(devices);
-      has_cpus_ = line.find("CPU Affinity") < line.find("NUMA Affinity");
-      has_nodes_ = line.find("NUMA Affinity") != std::string::npos;
+  /// The devices that the first line of a matrix names, before the columns of affinities; none: another line.
+  [[nodiscard]] std::vector<std::string> devices_of(std::size_t at) const {
+    const std::string& line = lines_[at];
+    std::vector<std::string> devices;
+    const std::size_t end = std::min({line.find("CPU Affinity"), line.find("NUMA Affinity"), line.find("GPU NUMA ID")});
+    for (const Cell& cell : cells_from_gpu(at)) {
+      if (static_cast<std::size_t>(cell.place.column) > end) break;
+      std::string words =
+          cell.text.substr(0, std::min(cell.text.size(), end + 1 - static_cast<std::size_t>(cell.place.column)));
+      for (const Cell& word : cells_of(words, name_, 0)) devices.push_back(word.text);
+    }
+    const bool has_words = std::ranges::any_of(devices, [](auto& text) { return meeting_of(text).has_value(); });
+    return has_words ? std::vector<std::string>{} : devices;
+  }
+
+  /// The first row behind a line, where it is that of the GPU.
+  [[nodiscard]] std::vector<Cell> row_behind(std::size_t at, const std::string& gpu) const {
+    while (++at < lines_.size() && lines_[at].find_first_not_of(" \t-:") == std::string::npos) {
+    }
+    std::vector<Cell> cells = at < lines_.size() ? cells_from_gpu(at) : std::vector<Cell>{};
+    if (cells.empty() || cells.front().text != gpu) cells.clear();
+    return cells;
+  }
+
+  void add_line(std::size_t at) {
+    if (auto devices = devices_of(at); !devices.empty()) {
+      begin_matrix(at, std::move(devices));
       return;
     }
-    const std::vector<Cell> cells = cells_of(line, name_, number);
-    if (gpus_ > 0 && rows_.size() < gpus_ && !cells.empty() && is_gpu(cells.front().text)) add_row(cells);
+    const std::vector<Cell> cells = cells_from_gpu(at);
+    if (gpus_ > 0 && rows_.size() < gpus_ && !cells.empty()) add_row(cells);
+  }
+
+  void begin_matrix(std::size_t at, std::vector<std::string> devices) {
+    const Place place{name_, static_cast<int>(at) + 1, 1};
+    const std::vector<Cell> row = row_behind(at, devices.front());
+    const auto says = [&](const auto& is) {
+      return std::ranges::any_of(row, [&](auto& cell) { return is(cell.text); });
+    };
+    if (says([](auto& text) { return std::ranges::count(kPeerWords, text) > 0; })) return;  // of topo -p2p
+    if (!says([](auto& text) { return meeting_of(text).has_value(); })) {
+      if (gpus_ == 0 && at + 1 < lines_.size() && lines_[at].find("Affinity") == std::string::npos &&
+          lines_[at + 1].find("Affinity") != std::string::npos)
+        fail(place, "the heading goes on in the next line; give the matrix with a line a row");
+      return;
+    }
+    if (gpus_ > 0) fail(place, "a second matrix begins here; give a file of one host");
+    if (devices.size() > kMostDevices)
+      fail(place, fmt::format("{} devices are more than the {} that are read", devices.size(), kMostDevices));
+    gpus_ = static_cast<std::size_t>(std::ranges::find_if_not(devices, is_gpu) - devices.begin());
+    devices_ = std::move(devices);
+    const std::string& line = lines_[at];
+    const auto has = [&](const char* column) { return line.find(column) != std::string::npos; };
+    has_cpus_ = has("CPU Affinity") && line.find("CPU Affinity") < line.find("NUMA Affinity");
+    has_nodes_ = has("NUMA Affinity");
+    columns_ = static_cast<std::size_t>(has("CPU Affinity")) + has("NUMA Affinity") + has("GPU NUMA ID");
   }
 
   void add_row(const std::vector<Cell>& cells) {
@@ -211,6 +256,9 @@ class MatrixReader {
       meetings.push_back(read_meeting(cells[other + 1], rows_.size() == other));
     rows_.push_back(cells);
   }
+
+  /// The words of a row of GPUs between which `nvidia-smi topo -p2p` finds access, or none.
+  static constexpr std::array<std::string_view, 7> kPeerWords{"OK", "NS", "CNS", "GNS", "TNS", "DR", "U"};
 
   static Meeting read_meeting(const Cell& cell, bool is_itself) {
     const auto meeting = meeting_of(cell.text);
@@ -245,35 +293,70 @@ class MatrixReader {
     }
   }
 
+  /// Whether cells behind the devices cannot be told apart: blanks stand for tabs, and some are empty.
+  [[nodiscard]] bool lacks_cells(std::size_t gpu) const {
+    const std::size_t at = static_cast<std::size_t>(rows_[gpu].front().place.line) - 1;
+    const bool has_tabs = lines_[at].find('\t') != std::string::npos;
+    return !has_tabs && rows_[gpu].size() < devices_.size() + 1 + columns_;
+  }
   /// The numbers that a row has behind its devices.
   [[nodiscard]] std::set<int> affinity(std::size_t gpu, std::size_t column) const {
     const std::size_t at = devices_.size() + 1 + column;
-    return at < rows_[gpu].size() ? numbers_of(rows_[gpu][at].text) : std::set<int>{};
+    return at < rows_[gpu].size() && !lacks_cells(gpu) ? numbers_of(rows_[gpu][at].text) : std::set<int>{};
   }
 
-  /// GPUs by NUMA node: SYS parts them, what is nearer joins them, and of those between which NVLinks hide that the
-  /// affinities tell.
+  /// GPUs by NUMA node: by its number where each has one. Else SYS parts them, what is nearer joins them, and of those
+  /// between which NVLinks hide that the affinities tell.
   void add_nodes() {
     std::vector<std::set<int>> cpus(gpus_), near(gpus_);
     Groups nodes(devices_.size());
     for (std::size_t gpu = 0; gpu < gpus_; ++gpu) {
       if (has_cpus_ || !has_nodes_) cpus[gpu] = affinity(gpu, 0);
       if (has_nodes_) near[gpu] = affinity(gpu, has_cpus_ ? 1 : 0);
-      for (std::size_t other = 0; other < devices_.size(); ++other)
-        if (meeting(gpu, other) <= Meeting::Node) nodes.join(gpu, other);
+      guesses_ = guesses_ || lacks_cells(gpu);
+    }
+    if (std::ranges::all_of(near, [](const std::set<int>& set) { return set.size() == 1; })) {
+      take_numbers(near);
+      return;
     }
     for (std::size_t gpu = 0; gpu < gpus_; ++gpu)
       for (std::size_t other = 0; other < devices_.size(); ++other)
+        if (meeting(gpu, other) <= Meeting::Node) nodes.join(gpu, other);
+    for (std::size_t gpu = 0; gpu < gpus_; ++gpu)
+      for (std::size_t other = 0; other < devices_.size(); ++other)
         if (meeting(gpu, other) == Meeting::Nodes) nodes.part(gpu, other);
-    const auto may_be_one = [](const std::set<int>& a, const std::set<int>& b) {
-      return a.empty() || b.empty() || intersect(a, b);
-    };
-    for (std::size_t a = 0; a < gpus_; ++a)
-      for (std::size_t b = 0; b < a; ++b)
-        if (meeting(a, b) == Meeting::Hidden && !nodes.are_apart(a, b) && may_be_one(near[a], near[b]) &&
-            may_be_one(cpus[a], cpus[b]))
-          nodes.join(a, b);
+    for (std::size_t a = 0; a < gpus_; ++a) {
+      for (std::size_t b = 0; b < a; ++b) {
+        if (meeting(a, b) != Meeting::Hidden || nodes.are_apart(a, b)) continue;
+        const bool has_nodes = !near[a].empty() && !near[b].empty(), has_cpus = !cpus[a].empty() && !cpus[b].empty();
+        if ((has_nodes && !intersect(near[a], near[b])) || (has_cpus && !intersect(cpus[a], cpus[b]))) continue;
+        nodes.join(a, b);
+        guesses_ = guesses_ || (!has_nodes && !has_cpus);
+      }
+    }
     number_nodes(nodes, near, cpus);
+  }
+
+  void take_numbers(const std::vector<std::set<int>>& near) {
+    std::set<int> numbers;
+    std::vector<std::string> odd;
+    for (std::size_t a = 0; a < gpus_; ++a) {
+      read_.host.devices[a].numa_node = *near[a].begin();
+      numbers.insert(*near[a].begin());
+      for (std::size_t b = 0; b < a; ++b) {
+        const bool is_one = near[a] == near[b];
+        if (is_one ? meeting(a, b) == Meeting::Nodes : meeting(a, b) < Meeting::Nodes)
+          odd.push_back(fmt::format("gpu{} and gpu{}", b, a));
+      }
+    }
+    read_.host.numa_nodes.assign(numbers.begin(), numbers.end());
+    constexpr std::size_t kMostNamed = 4;
+    if (odd.empty()) return;
+    const std::size_t more = odd.size() - std::min(odd.size(), kMostNamed);
+    odd.resize(odd.size() - more);
+    read_.unknown.push_back(
+        fmt::format("the NUMA nodes of {}{}, whose connection contradicts them; assumed: their numbers", joined(odd),
+                    more > 0 ? fmt::format(" and {} more pairs", more) : ""));
   }
 
   /// Each group gets a number that its GPUs are near to, or the next one that is free.
@@ -290,7 +373,6 @@ class MatrixReader {
     }
     std::map<std::size_t, int> number_of;
     std::set<int> numbers;
-    bool is_told = true;
     for (const auto& [key, first] : order) {
       const std::set<int>& set = wanted[first];
       const auto is_free = [&](int number) { return !numbers.contains(number); };
@@ -298,7 +380,6 @@ class MatrixReader {
       int number = 0;
       while (free == set.end() && !is_free(number)) ++number;
       if (free != set.end()) number = *free;
-      is_told = is_told && set.size() == 1 && free != set.end();
       numbers.insert(number);
       number_of.emplace(first, number);
     }
@@ -309,7 +390,7 @@ class MatrixReader {
       gpus_at[number].push_back(fmt::format("gpu{}", gpu));
     }
     read_.host.numa_nodes.assign(numbers.begin(), numbers.end());
-    if (is_told || (wanted.size() == 1 && wanted.begin()->second.empty())) return;
+    if (wanted.size() == 1 && wanted.begin()->second.empty() && !guesses_) return;
     std::vector<std::string> taken;
     for (const auto& [number, gpus] : gpus_at) taken.push_back(fmt::format("{} at {}", joined(gpus), number));
     read_.unknown.push_back(fmt::format("the NUMA node of each GPU; assumed: {}", joined(taken)));
@@ -354,24 +435,34 @@ class MatrixReader {
     }
   }
 
-  /// As many NVLinks to all others as no GPU has lead to a switch.
+  /// As many NVLinks to all others as no GPU has lead to a switch. As many as a whole GPU has, to each of two or three
+  /// others, may do so too.
   void add_nvlinks() {
+    constexpr std::array kOfOneGpu{6, 8, 12, 18};
     for (std::size_t gpu = 0; gpu < gpus_; ++gpu) {
       DeviceFacts& device = read_.host.devices[gpu];
       std::vector<int> links;
       for (std::size_t other = 0; other < gpus_; ++other) links.push_back(nvlinks_of(cell(gpu, other).text));
       for (const int each : links) device.nvlink.push_back(each > 0);
-      read_.nvlinks.push_back(*std::ranges::max_element(links));
-      if (std::accumulate(links.begin(), links.end(), 0) <= kMostNvlinks) device.nvlinks = std::move(links);
+      const int most = *std::ranges::max_element(links), sum = std::accumulate(links.begin(), links.end(), 0);
+      read_.nvlinks.push_back(most);
+      if (sum > kMostNvlinks) continue;
+      const auto peers = std::ranges::count(links, most);
+      if (most > 0 && peers > 1 && sum == most * peers && std::ranges::count(kOfOneGpu, most) > 0)
+        read_.may_switch.push_back(gpu);
+      device.nvlinks = std::move(links);
     }
   }
 
   std::string name_;
   ImportedHost read_;
+  std::vector<std::string> lines_;
   std::vector<std::string> devices_;  // GPUs first
   std::size_t gpus_ = 0;
   std::vector<std::vector<Cell>> rows_;         // [gpus]
   std::vector<std::vector<Meeting>> meetings_;  // [gpus][devices]
+  std::size_t columns_ = 0;                     // behind the devices
+  bool guesses_ = false;                        // nothing tells whether some GPUs are near one node
   bool has_cpus_ = false, has_nodes_ = false;   // columns behind the devices, in this order
 };
 

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -143,49 +144,63 @@ class HwlocReader {
  public:
   ImportedHost read(const Element& root) {
     read_.source = "hwloc";
-    for (const Element& child : root.children()) visit(child, -1, {}, 0);
+    for (const Element& child : root.children()) visit(child, {}, {}, 0);
     if (nodes_.empty()) nodes_.insert(0);
     read_.host.numa_nodes.assign(nodes_.begin(), nodes_.end());
-    for (const Element& child : root.children())
-      if (child.name().starts_with("distances2") && child.attribute("name") == "NVLinkBandwidth") add_nvlinks(child);
-    note_nodes();
+    bool has_nvlinks = false;
+    for (const Element& child : root.children()) {
+      if (!child.name().starts_with("distances2") || child.attribute("name") != "NVLinkBandwidth") continue;
+      has_nvlinks = true;
+      add_nvlinks(child);
+    }
+    if (!has_nvlinks && !has_nvml_ && read_.host.devices.size() > 1)
+      read_.unknown.emplace_back("NVLinks, which hwloc sees with NVML alone; assumed: none");
+    place_gpus();
+    if (!has_bridges_) share_nodes();
+    note_slow_links();
     return std::move(read_);
   }
 
  private:
-  /// The one bit of a set like "0x00000002"; -1 where there are several.
-  static int only_bit(const std::string& set) {
-    int bit = -1;
+  /// The bits of a set like "0x00000002,0x1", whose lowest 32 bits are last.
+  static std::set<int> bits_of(const std::string& text) {
+    std::set<int> bits;
     int base = 0;
-    std::vector<std::string> words;
-    for (std::size_t at = 0; at <= set.size();) {  // the lowest 32 bits are last
-      const std::size_t end = std::min(set.find(',', at), set.size());
-      words.push_back(set.substr(at, end - at));
-      at = end + 1;
+    for (std::size_t end = text.size(); end != std::string::npos; base += 32) {
+      const std::size_t comma = end == 0 ? std::string::npos : text.rfind(',', end - 1);
+      const std::size_t begin = comma == std::string::npos ? 0 : comma + 1;
+      const auto word = std::strtoul(text.substr(begin, end - begin).c_str(), nullptr, 16);
+      for (int bit = 0; bit < 32; ++bit)
+        if ((word >> bit & 1U) != 0) bits.insert(base + bit);
+      end = comma;
     }
-    for (auto word = words.rbegin(); word != words.rend(); ++word, base += 32) {
-      const auto bits = std::strtoul(word->c_str(), nullptr, 16);
-      if (bits == 0) continue;
-      if (bit >= 0 || std::popcount(bits) > 1) return -1;
-      bit = base + std::countr_zero(bits);
-    }
-    return bit;
+    return bits;
   }
 
-  void visit(const Element& object, int node, std::vector<PciBridge> path, int level) {
+  void visit(const Element& object, std::set<int> near, std::vector<PciBridge> path, int level) {
     check_level(object, level);
     if (object.name() != "object") return;
     const std::string type = object.attribute("type");
     if (type == "Machine" && machines_++ > 0)
       fail(object.place(), "a second machine begins here; give a file of one host");
-    if (const std::string set = object.attribute("nodeset"); !set.empty()) node = only_bit(set);
-    if (type == "NUMANode" && object.attribute("cpuset").find_first_not_of("0x,") != std::string::npos)
-      nodes_.insert(object.whole("os_index", 0, 4095));
+    if (const std::string set = object.attribute("nodeset"); !set.empty()) near = bits_of(set);
+    if (type == "NUMANode") add_node(object);
     if (type == "Bridge") path.push_back(bridge_of(object));
-    if (type == "PCIDev" && is_gpu(object)) add(object, node, path);
+    has_bridges_ = has_bridges_ || type == "Bridge";
+    if (type == "PCIDev" && is_gpu(object)) add(object, near, path);
+    has_nvml_ = has_nvml_ || (type == "OSDev" && object.attribute("name").starts_with("nvml"));
     if (object.attribute("subtype") == "NVSwitch") switches_.insert(object.attribute("gp_index"));
     if (type == "Package") packages_.insert(object.attribute("gp_index"));
-    for (const Element& child : object.children()) visit(child, node, path, level + 1);
+    for (const Element& child : object.children()) visit(child, near, path, level + 1);
+  }
+
+  /// Of the nodes of some processors the first is their memory; others are that of GPUs, HBM, or behind CXL.
+  void add_node(const Element& object) {
+    const std::string cpus = object.attribute("cpuset");
+    const std::string subtype = object.attribute("subtype");
+    const bool is_other = !subtype.empty() && subtype != "DRAM";
+    if (cpus.find_first_not_of("0x,") == std::string::npos || is_other || !cpusets_.insert(cpus).second) return;
+    nodes_.insert(object.whole("os_index", 0, 4095));
   }
 
   static PciBridge bridge_of(const Element& object) {
@@ -208,11 +223,11 @@ class HwlocReader {
     return is_known || type.find("[10de:") != std::string::npos;
   }
 
-  void add(const Element& object, int node, const std::vector<PciBridge>& path) {
+  void add(const Element& object, const std::set<int>& near, const std::vector<PciBridge>& path) {
     DeviceFacts device;
     device.ordinal = static_cast<int>(read_.host.devices.size());
     device.bus_id = bus_id_of(object, "pci_busid");
-    device.numa_node = node;
+    near_.push_back(near);
     device.link_at_best = link_of(object);
     device.pci_path = path;
     for (const Element& child : object.children())
@@ -268,17 +283,44 @@ class HwlocReader {
   }
   static std::string number_of(const std::string& object) { return object.substr(object.find(':') + 1); }
 
-  void note_nodes() {
-    if (nodes_.size() < 2) return;
-    std::vector<std::string> names;
-    for (std::size_t gpu = 0; gpu < read_.host.devices.size(); ++gpu)
-      if (!nodes_.contains(read_.host.devices[gpu].numa_node)) names.push_back(fmt::format("gpu{}", gpu));
-    if (!names.empty())
-      read_.unknown.push_back(fmt::format("the NUMA node of {}; assumed: {}", joined(names), *nodes_.begin()));
+  /// A GPU is at the first node with processors that it is near to.
+  void place_gpus() {
+    std::vector<std::string> open;
+    for (std::size_t gpu = 0; gpu < near_.size(); ++gpu) {
+      std::vector<int> nodes;
+      std::ranges::set_intersection(near_[gpu], nodes_, std::back_inserter(nodes));
+      DeviceFacts& device = read_.host.devices[gpu];
+      device.numa_node = nodes.empty() ? *nodes_.begin() : nodes.front();
+      if (nodes.size() != 1 && nodes_.size() > 1) open.push_back(fmt::format("gpu{} at {}", gpu, device.numa_node));
+    }
+    if (!open.empty()) read_.unknown.push_back(fmt::format("the NUMA node of each GPU; assumed: {}", joined(open)));
+  }
+
+  void share_nodes() {
+    std::map<int, std::vector<std::size_t>> at;
+    for (std::size_t gpu = 0; gpu < near_.size(); ++gpu) at[read_.host.devices[gpu].numa_node].push_back(gpu);
+    for (auto& [node, gpus] : at)
+      if (gpus.size() > 1) read_.may_share.push_back(std::move(gpus));
+  }
+
+  void note_slow_links() {
+    constexpr int kOfIdleLinks = 2;
+    std::vector<std::string> slow;
+    for (std::size_t gpu = 0; gpu < near_.size(); ++gpu)
+      if (const auto& link = read_.host.devices[gpu].link_at_best; link && link->generation <= kOfIdleLinks)
+        slow.push_back(fmt::format("gpu{}", gpu));
+    if (!slow.empty())
+      read_.unknown.push_back(
+          fmt::format("whether the PCIe links of {} are as slow as hwloc saw them, or were idle, when "
+                      "they slow down; assumed: they are",
+                      joined(slow)));
   }
 
   ImportedHost read_;
   std::set<int> nodes_;
+  std::set<std::string> cpusets_;    // of nodes
+  std::vector<std::set<int>> near_;  // [devices] nodes
+  bool has_nvml_ = false, has_bridges_ = false;
   int machines_ = 0;
   std::map<std::string, std::size_t> gpus_;    // by gp_index, of their parts too
   std::set<std::string> switches_, packages_;  // gp_index
@@ -299,11 +341,14 @@ class NcclReader {
       if (!nodes.empty() && hash != host) fail(cpu.place(), "a second host begins here; give a file of one host");
       host = hash;
       const int node = std::max(0, cpu.whole("numaid", -1, 4095));
+      if (cpu.whole("numaid", -1, 4095) < 0)
+        read_.unknown.emplace_back("the NUMA node of a cpu, which is -1 here; assumed: 0");
       nodes.insert(node);
       for (const Element& child : cpu.children()) visit(child, node, {{fmt::format("cpu{}", node), {}}}, 0);
     }
     if (nodes.empty()) fail(root.place(), "there is no cpu in this system; write the file again");
     read_.host.numa_nodes.assign(nodes.begin(), nodes.end());
+    sort_by_ordinal();
     connect();
     return std::move(read_);
   }
@@ -330,12 +375,18 @@ class NcclReader {
            });
   }
 
+  /// A virtual bridge says 2.5 GT/s x1, whatever is behind it.
+  static std::optional<PcieLink> link_of_bridge(const Element& pci) {
+    const auto link = link_of(pci);
+    return link == PcieLink{1, 1} ? std::nullopt : link;
+  }
+
   void visit(const Element& pci, int node, const std::vector<PciBridge>& path, int level) {
     check_level(pci, level);
     if (pci.name() != "pci") return;
     const std::string id = bus_id_of(pci, "busid");
     std::vector<PciBridge> below = path;
-    below.push_back({id, link_of(pci)});
+    below.push_back({id, link_of_bridge(pci)});
     // Files of cloud providers have GPUs by their class alone: 3D controllers.
     if (!has_gpu_elements_ && pci.attribute("class").starts_with("0x0302"))
       add(id, node, link_of(pci), path, static_cast<int>(read_.host.devices.size()), {});
@@ -347,19 +398,24 @@ class NcclReader {
 
   void add(const std::string& id, int node, std::optional<PcieLink> link, const std::vector<PciBridge>& path,
            int ordinal, const std::vector<Element>& links) {
+    auto& devices = read_.host.devices;
+    if (std::ranges::count(devices, id, &DeviceFacts::bus_id) > 0) return;  // another rank, or part, of it
     DeviceFacts device;
     device.ordinal = ordinal;
     device.bus_id = id;
     device.numa_node = node;
     device.link_at_best = link;
     device.pci_path = path;
-    read_.host.devices.push_back(std::move(device));
-    Ends& ends = ends_.emplace_back();
+    devices.push_back(std::move(device));
+    Ends& ends = ends_[id];
     for (const Element& each : links) {
+      if (each.name() == "xgmi") fail(each.place(), "these are GPUs of AMD; give a file of a host with GPUs of NVIDIA");
       if (each.name() == "nvlink") ends.nvlinks.push_back(each);
       if (each.name() == "c2c") ends.c2c.push_back(each);
     }
   }
+
+  void sort_by_ordinal() { std::ranges::stable_sort(read_.host.devices, {}, &DeviceFacts::ordinal); }
 
   /// Classes of PCI: 0x03 a GPU, 0x068001 a processor, other bridges a switch. Where it is missing, the bus id tells.
   void connect() {
@@ -367,7 +423,7 @@ class NcclReader {
     NvlinkTable links(devices.size());
     std::set<std::string> missing;
     for (std::size_t gpu = 0; gpu < devices.size(); ++gpu) {
-      for (const Element& end : ends_[gpu].nvlinks) {
+      for (const Element& end : ends_[devices[gpu].bus_id].nvlinks) {
         const int count = end.whole("count", 1, 64);
         const std::string target = lower(end.attribute("target")), device_class = end.attribute("tclass");
         const auto peer = std::ranges::find(devices, target, &DeviceFacts::bus_id);
@@ -383,18 +439,21 @@ class NcclReader {
     }
     links.write(read_);
     for (std::size_t gpu = 0; gpu < devices.size(); ++gpu)
-      for (const Element& end : ends_[gpu].c2c)  // MB/s each, by their standard
+      for (const Element& end : ends_[devices[gpu].bus_id].c2c)  // MB/s each, by their standard
         read_.to_cpu[gpu].value += kRateOfNvlink / kMbpsOfNvlink *
                                    std::clamp(std::atoi(end.attribute("bw").c_str()), 0, 1'000'000) *
                                    end.whole("count", 1, 64);
+    const auto has_none = [&](const DeviceFacts& device) { return ends_[device.bus_id].nvlinks.empty(); };
+    if (devices.size() > 1 && std::ranges::all_of(devices, has_none))
+      read_.unknown.emplace_back("NVLinks, of which this file has none; assumed: there are none");
     if (!missing.empty())
       read_.unknown.push_back(fmt::format("what {} is, to which NVLinks lead: no GPU of this file; assumed: no link",
                                           joined(std::vector<std::string>(missing.begin(), missing.end()))));
   }
 
   ImportedHost read_;
-  std::vector<Ends> ends_;         // [devices]
-  bool has_gpu_elements_ = false;  // GPUs are those that have one
+  std::map<std::string, Ends> ends_;  // by bus id
+  bool has_gpu_elements_ = false;     // GPUs are those that have one
 };
 
 }  // namespace

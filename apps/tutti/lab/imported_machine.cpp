@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 #include <set>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -124,6 +125,25 @@ void add_all_shared(MachineSpec& spec, const ImportedHost& imported) {
   }
 }
 
+/// NVLinks of a GPU that may be those to a switch, in one direction: for a guarantee all pairs share those of one.
+void add_switched(MachineSpec& spec, std::size_t gpu, bool from) {
+  SharedSpec shared{.name = fmt::format("nvlinks-{}-{}", gpu_name(gpu), from ? "out" : "in")};
+  std::vector<GBps> rates;
+  for (const LinkSpec& link : spec.links) {
+    if ((from ? link.from : link.to) != gpu_name(gpu) || !(from ? link.to : link.from).starts_with("gpu")) continue;
+    shared.members.push_back({link.from, link.to});
+    rates.push_back(link.bandwidth.nominal);
+  }
+  shared.capacity = Bandwidth{rounded(sum_of(rates)), rounded(*std::ranges::max_element(rates))};
+  spec.shared.push_back(std::move(shared));
+}
+
+std::string names_of(std::span<const std::size_t> gpus) {
+  std::vector<std::string> names;
+  for (const std::size_t gpu : gpus) names.push_back(gpu_name(gpu));
+  return joined(names);
+}
+
 }  // namespace
 
 Expected<Topology> imported_machine(ImportedHost imported, std::string name, PcieLink pcie) {
@@ -141,20 +161,29 @@ Expected<Topology> imported_machine(ImportedHost imported, std::string name, Pci
     if (vertex.memory == Bytes{0}) vertex.memory = {};
   for (LinkSpec& link : spec.links) set_rate(link, imported);
   add_all_shared(spec, imported);
+  for (const std::size_t gpu : imported.may_switch)
+    for (const bool from : {true, false}) add_switched(spec, gpu, from);
   return compile(std::move(spec));
 }
 
 std::vector<std::string> unknown_of(const ImportedHost& imported) {
   std::vector<std::string> unknown = imported.unknown;
-  for (const auto& gpus : imported.may_share) {
-    if (!imported.up_together.empty() && !imported.down_together.empty()) continue;
-    std::vector<std::string> names;
-    for (const std::size_t gpu : gpus) names.push_back(gpu_name(gpu));
+  for (const auto& gpus : imported.may_share)
+    if (imported.up_together.empty() || imported.down_together.empty())
+      unknown.push_back(
+          fmt::format("whether {} share a link to the host, such as that of a PCIe switch; assumed: they do, "
+                      "for guarantees; 'tutti calibrate' measures it",
+                      names_of(gpus)));
+  const bool contends = contend(imported.up, imported.up_together) || contend(imported.down, imported.down_together);
+  if (contends && imported.host.devices.size() > 2)
     unknown.push_back(
-        fmt::format("whether {} share a link to the host, such as that of a PCIe switch; assumed: they do, "
-                    "for guarantees; 'tutti calibrate' measures it",
-                    joined(names)));
-  }
+        "which GPUs share what all reach together; assumed: all, and each no more than its part of it in "
+        "guarantees");
+  if (!imported.may_switch.empty())
+    unknown.push_back(
+        fmt::format("whether the NVLinks of {} join pairs or lead to a switch; assumed: pairs, and for "
+                    "guarantees a switch",
+                    names_of(imported.may_switch)));
   return unknown;
 }
 

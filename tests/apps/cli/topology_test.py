@@ -229,7 +229,8 @@ class Import(Programs):
             ("hello\n", "given:1:1: this is neither XML of hwloc or NCCL, nor JSON of nvbandwidth"),
             (hwloc[:1500], ": this is no whole XML: "),
             (nccl.replace("</system>", ""), ": this is no whole XML: "),
-            ("<html></html>", "given:1:1: 'html' is the root of neither"),
+            ("<html></html>", "given:1:1: this is neither XML of hwloc"),
+            ("<?xml version='1.0'?><html></html>", "given:1:1: 'html' is the root of neither"),
             (hwloc.replace("10de:", "1a03:").replace("cuda0", "card0"), "there is no GPU in this file"),
             (hwloc.replace('pci_busid="0000:06:00.0"', 'pci_busid="six"'), "given:10:1: 'six' is no bus id of"),
             (nccl.replace('numaid="1"', 'numaid="one"'), "given:17:1: 'one' is no numaid of"),
@@ -243,7 +244,7 @@ class Import(Programs):
             (matrix.replace("NV4", "NVx"), "'NVx' is no connection"),
             (rates[:400], ": this is no whole JSON"),
             ('{"a": 1}', "nvbandwidth.testcases: there is no list of test cases"),
-            (rates.replace('"394.15"', '"N/A"'), "testcases[2].bandwidth_matrix[0][1]: \"N/A\" is no rate of these GPUs"),
+            (rates.replace('"394.15"', '"none"'), "testcases[2].bandwidth_matrix[0][1]: \"none\" is no rate of these GPUs"),
             (rates.replace('"55.28"', "-1"), "testcases[0].bandwidth_matrix[0][1]: -1 is no rate"),
             (rates.replace('[["55.12", "55.09"]]', "null"), "testcases[1].bandwidth_matrix: 'device_to_host_memcpy_ce' has no matrix (status Passed)"),
             (rates.replace('["393.88", "N/A"]', '["393.88"]'), "a row is a list, as long as the others"),
@@ -288,8 +289,8 @@ class Import(Programs):
         "glued-heading.txt": ("cpu0[0] cpu1[1]; ;", 0),
         "four-of-a-rack.txt": ("cpu0[0 1] cpu1[2 3]; switch of 4:360; maybe 0 1, maybe 2 3", 3),
         "eight-links-to-a-switch.txt": ("cpu0[[0 1] [2 3]] cpu1[[4 5] [6 7]]; switch of 8:160;", 0),
-        "nothing-but-links.txt": ("cpu0[0 1 2 3]; switch of 4:240; maybe 0 1 2 3", 1),
-        "cloud-by-class.xml": ("cpu0[[0 1]] cpu1[[2 3]] cpu2[[4 5]] cpu3[[6 7]]; ;", 0),
+        "nothing-but-links.txt": ("cpu0[0 1 2 3]; switch of 4:240; maybe 0 1 2 3", 2),
+        "cloud-by-class.xml": ("cpu0[[0 1]] cpu1[[2 3]] cpu2[[4 5]] cpu3[[6 7]]; ;", 1),
         "half-a-mesh.xml": ("cpu0[[0 1]] cpu1[[2 3]]; 0-1:20 0-2:40 1-3:40 2-3:20;", 0),
         "at-a-switch.xml": ("cpu0[0 1 2 3]; switch of 4:240;", 0),
         "power9.xml": ("cpu0[0@60 1@60] cpu8[2@60 3@60]; 0-1:60 2-3:60;", 0),
@@ -299,15 +300,34 @@ class Import(Programs):
         "no-distances.xml": ("cpu0[0 1] cpu1[2 3]; ;", 0),
         "switch-in-hwloc.xml": ("cpu0[0 1]; switch of 2:120;", 0),
         "power-in-hwloc.xml": ("cpu0[0@60 1@60]; 0-1:60;", 0),
-        "four-that-contend.json": ("cpu0[0@25 1@25 2@25 3@25]; ; h2d of 0 1 2 3:50", 0),
-        "mesh-by-rates.json": ("cpu0[0@12 1@12 2@12 3@12]; 0-1:22 0-2:45 1-3:45 2-3:22; maybe 0 1 2 3", 1),
+        "four-that-contend.json": ("cpu0[0@25 1@25 2@25 3@25]; ; h2d of 0 1 2 3:50", 1),
+        "mesh-by-rates.json": ("cpu0[0@12 1@12 2@12 3@12]; 0-1:22 0-2:45 1-3:45 2-3:22; maybe 0 1 2 3", 2),
         "one-waived.json": ("cpu0[0@55.2]; ;", 0),
+        "times-in-front.txt": ("cpu0[0 1]; ;", 0),
+        "markdown-table.txt": ("cpu0[0] cpu1[1]; ;", 0),
+        "access-in-front.txt": ("cpu0[0 1]; ;", 0),
+        "details-of-an-issue.txt": ("cpu0[0 1]; ;", 0),
+        "sys-within-a-node.txt": ("cpu0[0 1] cpu1[2 3]; ;", 1),
+        "part-of-a-switch.txt": ("cpu0[0 1 2]; 0-1:120 0-2:120 1-2:120; nvlinks 0:120 of 240, nvlinks 1:120 of 240, nvlinks 2:120 of 240", 1),
+        "no-affinity.txt": ("cpu0[0 1] cpu1[2 3]; switch of 4:360;", 1),
+        "lost-cells.txt": ("cpu0[0 1]; ;", 1),
+        "two-ranks-a-gpu.xml": ("cpu0[0 1]; ;", 1),
+        "devices-reversed.xml": ("cpu0[1] cpu1[0]; 0-1:80;", 0),
+        "bridge-without-a-link.xml": ("cpu0[[0 1]]; ;", 2),
+        "behind-a-fence.xml": ("cpu0[0 1]; 0-1:80;", 0),
+        "memory-of-gpus.xml": ("cpu0[0] cpu1[1]; ;", 0),
+        "without-bridges.xml": ("cpu0[0 1]; ; maybe 0 1", 1),
+        "without-nvml.xml": ("cpu0[0 1] cpu1[2 3]; ;", 2),
+        "some-without-access.json": ("cpu0[0@25 1@25 2@25]; ; maybe 0 1 2", 2),
     }
     REFUSED = {
         "refused-two-hosts.txt": "refused-two-hosts.txt:13:1: a second matrix begins here; give a file of one host",
         "refused-two-hosts.xml": "refused-two-hosts.xml:5:1: a second host begins here; give a file of one host",
         "refused-two-machines.xml": "a second machine begins here; give a file of one host",
         "refused-contradiction.txt": "refused-contradiction.txt:3:6: GPU0 and GPU1 are 'PIX' here and 'SYS' in the other row",
+        "refused-wrapped.txt": "refused-wrapped.txt:1:1: the heading goes on in the next line; give the matrix with a line a row",
+        "refused-wide-letters.txt": "refused-wide-letters.txt:1:1: this is UTF-16, as PowerShell writes it; save it as UTF-8",
+        "refused-another-vendor.xml": "refused-another-vendor.xml:3:1: these are GPUs of AMD; give a file of a host with GPUs of NVIDIA",
         "refused-distances.xml": "the bandwidths of NVLinks are 3 numbers for 2 objects; write the file again",
     }
 
@@ -336,7 +356,7 @@ class Import(Programs):
         nvlinks = [f"{number(start)}-{number(end)}:{link['nominal_gbps']:g}" for start, end, link in links if start.startswith("gpu") and end.startswith("gpu") and int(number(start)) < int(number(end))]
         switched = [link["nominal_gbps"] for start, end, link in links if start.startswith("gpu") and end.startswith("nvlink")]
         nvlinks += [f"switch of {len(switched)}:{switched[0]:g}"] if switched else []
-        shares = [f"maybe {members(one)}" if one["guaranteed_gbps"] < one["nominal_gbps"] else f"{one['name'][-3:]} of {members(one)}:{one['nominal_gbps']:g}" for one in machine["shared"]]
+        shares = [f"nvlinks {number(one['name'].split('-')[1])}:{one['guaranteed_gbps']:g} of {one['nominal_gbps']:g}" if one["name"].startswith("nvlinks-") else f"maybe {members(one)}" if one["guaranteed_gbps"] < one["nominal_gbps"] else f"{one['name'][-3:]} of {members(one)}:{one['nominal_gbps']:g}" for one in machine["shared"]]
         return f"{cpus}; {' '.join(nvlinks)}; {', '.join(dict.fromkeys(shares))}".strip()
 
     def test_hosts_of_the_field_are_read_right(self):
