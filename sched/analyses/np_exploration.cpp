@@ -4,6 +4,7 @@
 
 #include "model/base/expects.hpp"
 #include "sched/analyses/demand.hpp"
+#include "sched/analyses/utilization.hpp"
 #include "sched/exploration/exploration.hpp"
 
 namespace tutti::internal {
@@ -13,6 +14,8 @@ namespace {
 constexpr ExplorationLimits kLimits{.visits = kVisitsPerWalk};
 /// For the answer alone, which bounds of the responses give as well.
 constexpr ExplorationLimits kAnswerLimits{.visits = kVisitsPerWalk, .first_visits = kVisitsPerWalk / 64};
+/// Above a utilization of 1, where the answer is known and a run that is late is a help.
+constexpr ExplorationLimits kRunLimits{.visits = kVisitsPerWalk / 256, .reduced_visits = 0, .jobs = 10'000};
 
 Verdict verdict_of(std::span<const TaskTiming> tasks, Policy policy, const ExplorationLimits& limits) {
   expect_valid_timing(tasks);
@@ -43,10 +46,12 @@ bool np_exploration_applies(std::span<const TaskTiming> tasks, Policy policy) {
   });
 }
 
-Verdict np_exploration(std::span<const TaskTiming> tasks, Policy policy) { return verdict_of(tasks, policy, kLimits); }
+Verdict np_exploration(std::span<const TaskTiming> tasks, Policy policy) {
+  return verdict_of(tasks, policy, utilization_at_most_one(tasks) ? kLimits : kRunLimits);
+}
 
 Answer np_exploration_answer(std::span<const TaskTiming> tasks, Policy policy) {
-  return verdict_of(tasks, policy, kAnswerLimits).answer;
+  return verdict_of(tasks, policy, utilization_at_most_one(tasks) ? kAnswerLimits : kRunLimits).answer;
 }
 
 }  // namespace tutti::internal

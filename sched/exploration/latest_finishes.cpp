@@ -16,7 +16,7 @@ LatestFinishes::Result LatestFinishes::find(std::span<const std::uint32_t> posit
   free_ = free;
   visits_ = 0;
   latest_.assign(positions.size(), 0);
-  find_busy_ends();
+  if (!find_busy_ends()) return Result::OutOfBudget;
   active_.clear();
   next_ = low_ = 0;
   over_before_.reset();
@@ -33,7 +33,8 @@ LatestFinishes::Result LatestFinishes::find(std::span<const std::uint32_t> posit
 }
 
 /// The busy intervals of the machine, with every job in them that can be.
-void LatestFinishes::find_busy_ends() {
+/// @return whether the budget was enough: without an end each of them has all later jobs in it
+bool LatestFinishes::find_busy_ends() {
   const auto count = static_cast<std::uint32_t>(positions_.size());
   arrivals_.clear();
   first_busy_end_ = kNever;
@@ -65,7 +66,7 @@ void LatestFinishes::find_busy_ends() {
       if (job(active_[at]).earliest > end) break;
       end += job(active_[at]).most;
     }
-    visits_ += 1 + static_cast<std::int64_t>(active_.size());
+    if (!budget_.spend(1 + static_cast<std::int64_t>(active_.size()))) return false;
     last_end = std::max(last_end, end);
     busy_end_.push_back(last_end);
   }
@@ -73,6 +74,7 @@ void LatestFinishes::find_busy_ends() {
   for (std::size_t i = arrivals_.size(); i-- > 1;)
     if (arrivals_[i - 1].latest == arrivals_[i].latest) busy_end_[i - 1] = busy_end_[i];
   for (std::size_t i = 0; i < arrivals_.size(); ++i) any_finish_[arrivals_[i].index] = busy_end_[i];
+  return true;
 }
 
 void LatestFinishes::gather(std::uint32_t index, HalfNs end) {

@@ -66,7 +66,7 @@ class LatestFinishes {
   };
 
   [[nodiscard]] const SequencedJob& job(std::uint32_t index) const { return jobs_[positions_[index]]; }
-  void find_busy_ends();
+  [[nodiscard]] bool find_busy_ends();
   [[nodiscard]] Result bound(std::uint32_t index);
   /// Gathers the jobs that can run between a busy interval's start and the end of this job.
   void gather(std::uint32_t index, HalfNs end);

@@ -396,6 +396,7 @@ std::set<VertexId> busy_gpus(const TaskSet& set, const Task& task) {
 /// The methods of the best worst case, for copies that ask for none.
 void choose_methods(TaskSet& set) {
   for (Task& task : set.tasks) {
+    if (batches_of(task).empty()) continue;
     const std::set<VertexId> busy = busy_gpus(set, task);
     for (JobStep& step : task.steps)
       if (auto* batch = std::get_if<Batch>(&step)) *batch = choose_methods(std::move(*batch), Basis::Guaranteed, busy);

@@ -61,5 +61,14 @@ TEST(ExplorationLimits, SaysWhenItsBudgetIsSpent) {
   EXPECT_EQ(explore(jobs, {.visits = 20}).answer, Answer::Schedulable);
 }
 
+// 300 tasks that ask for 1.5 times the time that there is, and one that makes their hyperperiod 1,000 periods long: in
+// the busy interval of each of 300,000 jobs are all later ones, which nobody waits for.
+TEST(ExplorationLimits, IsSpentOnABusyIntervalWithoutAnEnd) {
+  Tasks tasks(300, periodic(5, 1000, 0, 0, 1000));
+  tasks.push_back(periodic(1, 1'000'000, 0, 0, 1'000'000));
+  const Exploration found = explore(tasks, Policy::Edf, {.visits = 1'000'000, .reduced_visits = 0});
+  EXPECT_NE(found.answer, Answer::Schedulable);
+}
+
 }  // namespace
 }  // namespace tutti::internal
