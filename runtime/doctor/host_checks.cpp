@@ -28,6 +28,7 @@ constexpr std::array kHostChecks{
     HostCheck{"clock source", check_clock_source},
     HostCheck{"preemption", check_preemption},
     HostCheck{"hypervisor", check_hypervisor},
+    HostCheck{"GPU pollers", check_pollers},
     HostCheck{"GPU faults (Xid)", check_gpu_faults},
 };
 

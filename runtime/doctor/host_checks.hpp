@@ -47,6 +47,7 @@ inline constexpr std::size_t kLongestName = 40;
 [[nodiscard]] Finding check_priority_limit(const HostQuestion& question);
 [[nodiscard]] Finding check_memory_limit(const HostQuestion& question);
 [[nodiscard]] Finding check_quota(const HostQuestion& question);
+[[nodiscard]] Finding check_pollers(const HostQuestion& question);
 [[nodiscard]] Finding check_swap(const HostQuestion& question);
 [[nodiscard]] Finding check_huge_pages(const HostQuestion& question);
 [[nodiscard]] Finding check_memory_nodes(const HostQuestion& question);

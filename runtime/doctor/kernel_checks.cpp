@@ -90,9 +90,12 @@ Finding check_throttling(const HostQuestion& question) {
 }
 
 Finding check_preemption(const HostQuestion& question) {
-  constexpr const char* kRemedy =
-      "a system call of another program may hold a thread up for milliseconds; boot with preempt=full, or install a "
-      "kernel with PREEMPT_RT";
+  // NVIDIA's driver refuses to load there on x86, unless it is told to ignore that.
+  const bool has_driver = question.files.bytes("proc/driver/nvidia/version").has_value() || !question.gpus.empty();
+  const std::string remedy =
+      std::string("a system call of another program may hold a thread up for milliseconds; boot with preempt=full") +
+      (has_driver ? " (a kernel with PREEMPT_RT is refused by NVIDIA's driver on x86)"
+                  : ", or install a kernel with PREEMPT_RT");
   const auto version = question.files.text("proc/sys/kernel/version");
   if (question.files.number("sys/kernel/realtime") == 1 || has_word(version.value_or(""), "PREEMPT_RT"))
     return Finding::ok("PREEMPT_RT");
@@ -102,10 +105,10 @@ Finding check_preemption(const HostQuestion& question) {
     if (model.empty())
       return Finding::unread("PREEMPT_DYNAMIC, the model is not readable",
                              "look at /sys/kernel/debug/sched/preempt as root; boot with preempt=full");
-    return Finding::risk_if(model != "full", model.substr(0, kLongestName), kRemedy);
+    return Finding::risk_if(model != "full", model.substr(0, kLongestName), remedy);
   }
   if (has_word(*version, "PREEMPT")) return Finding::ok("full");
-  return Finding::risk("none or voluntary", kRemedy);
+  return Finding::risk("none or voluntary", remedy);
 }
 
 Finding check_clock_source(const HostQuestion& question) {

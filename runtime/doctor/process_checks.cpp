@@ -1,5 +1,6 @@
 // What the process may ask for, and where its memory lies.
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdint>
 #include <filesystem>
@@ -8,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "model/base/joined.hpp"
 #include "runtime/doctor/host_checks.hpp"
 
 namespace tutti::internal {
@@ -108,6 +110,26 @@ Finding check_memory_limit(const HostQuestion& question) {
   return Finding::risk(fmt::format("{} B at most", *most),
                        "memory cannot be locked, so a start may wait for a page; allow it (ulimit -l unlimited, "
                        "CAP_IPC_LOCK)");
+}
+
+Finding check_pollers(const HostQuestion& question) {
+  // As /proc/PID/comm has them: 15 letters.
+  constexpr std::array<std::string_view, 7> kPollers{"nvidia-smi", "nvtop",           "gpustat",      "dcgm-exporter",
+                                                     "dcgmi",      "nvidia_gpu_expo", "nv-hostengine"};
+  const std::vector<std::string> entries = question.files.entries("proc");
+  std::set<std::string> found;
+  bool any = false;
+  for (const std::string& entry : entries) {
+    if (!whole_number(entry)) continue;
+    any = true;
+    const std::string name = question.files.text("proc/" + entry + "/comm").value_or("");
+    if (std::ranges::count(kPollers, name) > 0) found.insert(name);
+  }
+  if (!any) return Finding::unread("no processes in /proc", "mount /proc");
+  if (found.empty()) return Finding::ok("none");
+  return Finding::risk(joined(std::vector<std::string>(found.begin(), found.end())),
+                       "they ask the driver again and again, which holds up copies and launches of others for up to "
+                       "milliseconds; stop them while deadlines count");
 }
 
 Finding check_quota(const HostQuestion& question) {

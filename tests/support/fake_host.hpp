@@ -55,6 +55,7 @@ class QuietHost : public FakeHost {
     write("proc/irq/25/smp_affinity_list", "0-1\n");
     write("proc/self/status", "Name:\ttutti\nCapEff:\t0000000000000000\nCpus_allowed_list:\t0-3\n");
     write("proc/self/limits", limits("unlimited", "99"));
+    write("proc/1/comm", "init\n");
     write("proc/self/cgroup", "0::/station/line\n");
     write("sys/fs/cgroup/station/cpu.max", "max 100000\n");
     write("proc/loadavg", "0.08 0.20 0.30 1/345 6789\n");

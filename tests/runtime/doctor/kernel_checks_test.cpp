@@ -36,6 +36,9 @@ TEST_F(KernelChecks, PreemptionModelIsFull) {
   EXPECT_EQ(found(check_preemption), "ok: full");
   host_.write(version, "#1 SMP Debian\n");
   EXPECT_EQ(found(check_preemption), "risk: none or voluntary");
+  EXPECT_NE(check_preemption(host_.question()).remedy.find("install a kernel with PREEMPT_RT"), std::string::npos);
+  host_.write("proc/driver/nvidia/version", "NVRM version: 580\n");
+  EXPECT_NE(check_preemption(host_.question()).remedy.find("refused by NVIDIA's driver"), std::string::npos);
   host_.write("sys/kernel/realtime", "1\n");
   EXPECT_EQ(found(check_preemption), "ok: PREEMPT_RT");
   host_.remove("sys/kernel/realtime");

@@ -70,6 +70,16 @@ TEST_F(ProcessChecks, QuotaIsUnreadWhereTheGroupIsNotKnown) {
   }
 }
 
+TEST_F(ProcessChecks, NobodyPollsTheDriver) {
+  EXPECT_EQ(found(check_pollers), "ok: none");
+  host_.write("proc/77/comm", "nvidia_gpu_expo\n");
+  host_.write("proc/78/comm", "nvidia-smi\n");
+  host_.write("proc/79/comm", "nvidia-smi\n");
+  EXPECT_EQ(found(check_pollers), "risk: nvidia-smi, nvidia_gpu_expo");
+  for (const char* const entry : {"proc/1", "proc/77", "proc/78", "proc/79"}) host_.remove(entry);
+  EXPECT_EQ(found(check_pollers), "unread: no processes in /proc");
+}
+
 TEST_F(ProcessChecks, SwapIsNotUsed) {
   EXPECT_EQ(found(check_swap), "ok: none");
   host_.write("proc/meminfo", "SwapTotal: 1000 kB\nSwapFree: 1000 kB\n");
