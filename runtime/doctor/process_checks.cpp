@@ -116,10 +116,9 @@ Finding check_pollers(const HostQuestion& question) {
   // As /proc/PID/comm has them: 15 letters.
   constexpr std::array<std::string_view, 7> kPollers{"nvidia-smi", "nvtop",           "gpustat",      "dcgm-exporter",
                                                      "dcgmi",      "nvidia_gpu_expo", "nv-hostengine"};
-  const std::vector<std::string> entries = question.files.entries("proc");
   std::set<std::string> found;
   bool any = false;
-  for (const std::string& entry : entries) {
+  for (const std::string& entry : question.files.entries("proc")) {
     if (!whole_number(entry)) continue;
     any = true;
     const std::string name = question.files.text("proc/" + entry + "/comm").value_or("");

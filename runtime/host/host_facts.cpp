@@ -71,6 +71,8 @@ std::optional<PcieLink> narrower(const std::optional<PcieLink>& a, const std::op
   return PcieLink{std::min(a->generation, b->generation), std::min(a->width, b->width)};
 }
 
+std::string gpu_name(std::size_t position) { return "gpu" + std::to_string(position); }
+
 const DeviceFacts* find_device(const HostFacts& host, std::string_view id) {
   const auto bus_id = parse_bus_id(id);
   const DeviceFacts* found = nullptr;

@@ -60,6 +60,10 @@ struct HostFacts {
   std::vector<DeviceFacts> devices;  ///< in the order of their bus ids
 };
 
+/// The name that a machine made of a host has for a GPU.
+/// @param position  in `HostFacts::devices`
+[[nodiscard]] std::string gpu_name(std::size_t position);
+
 /// The GPU of that bus id or UUID, upper or lower case, a bus id with or without its domain; null where there is none,
 /// or several that a bus id without domain fits.
 [[nodiscard]] const DeviceFacts* find_device(const HostFacts& host, std::string_view id);

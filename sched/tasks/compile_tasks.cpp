@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -381,23 +382,27 @@ void check_critical_window(Compilation& all) {
     refuse("under cw_edf jobs run one at a time; write 'overlap: off', or 'policy: edf'");
 }
 
-/// GPUs on which a job of the task may meet kernels of others, or of its own next job.
-std::set<VertexId> busy_gpus(const TaskSet& set, const Task& task) {
-  std::set<VertexId> busy;
-  for (const Task& other : set.tasks) {
-    if (&other == &task && add_saturating(task.jitter, task.deadline) <= task.period) continue;
-    for (const Batch* batch : batches_of(other))
-      for (const CommandStream& stream : batch->streams())
-        if (stream.kernel) busy.insert(stream.kernel->on);
-  }
-  return busy;
+/// GPUs and cpus on which kernels of a task run.
+std::set<VertexId> places_of_kernels(const Task& task) {
+  std::set<VertexId> places;
+  for (const Batch* batch : batches_of(task))
+    for (const CommandStream& stream : batch->streams())
+      if (stream.kernel) places.insert(stream.kernel->on);
+  return places;
 }
 
-/// The methods of the best worst case, for copies that ask for none.
+/// The methods of the best worst case, for copies that ask for none: beside kernels of other tasks, and of the task's
+/// own next job where that may come before the end of one.
 void choose_methods(TaskSet& set) {
+  std::map<VertexId, std::size_t> tasks_at;
+  for (const Task& task : set.tasks)
+    for (const VertexId place : places_of_kernels(task)) ++tasks_at[place];
   for (Task& task : set.tasks) {
-    if (batches_of(task).empty()) continue;
-    const std::set<VertexId> busy = busy_gpus(set, task);
+    const bool meets_itself = add_saturating(task.jitter, task.deadline) > task.period;
+    const std::set<VertexId> own = places_of_kernels(task);
+    std::set<VertexId> busy;
+    for (const auto& [place, tasks] : tasks_at)
+      if (tasks > 1 || meets_itself || !own.contains(place)) busy.insert(place);
     for (JobStep& step : task.steps)
       if (auto* batch = std::get_if<Batch>(&step)) *batch = choose_methods(std::move(*batch), Basis::Guaranteed, busy);
   }

@@ -67,8 +67,7 @@ void add_topology_import(programs::CommandLine& topology) {
   command.footer(
       "It reads, whichever the file is: XML of hwloc ('lstopo host.xml'), XML of NCCL (NCCL_TOPO_DUMP_FILE=host.xml), "
       "the\n"
-      "text of 'nvidia-smi topo -m', and 'nvbandwidth --json'. The first lines of the machine file say what "
-      "is\n"
+      "text of 'nvidia-smi topo -m', and 'nvbandwidth --json'. The first lines of the machine file say what is\n"
       "unknown, measured and assumed. Without --out it goes to standard output.\n"
       "Examples:\n"
       "  lstopo --whole-io host.xml && tutti topology import host.xml --out machine.yaml\n"

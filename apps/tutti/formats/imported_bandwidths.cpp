@@ -170,7 +170,7 @@ class BandwidthReader {
         GBps& rate = read.between[a][b];
         const bool is_slow = rate.value < kAsFast * std::min(read.down[a].value, read.up[b].value);
         if (rate.value <= 0 || read.host.devices[a].nvlink[b] || !is_slow) continue;
-        slow.push_back(fmt::format("gpu{} to gpu{} ({:.4g} GB/s)", a, b, rate.value));
+        slow.push_back(fmt::format("{} to {} ({:.4g} GB/s)", gpu_name(a), gpu_name(b), rate.value));
         rate = read.between[b][a] = {};
       }
     }

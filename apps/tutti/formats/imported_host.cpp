@@ -61,20 +61,25 @@ std::string between(const std::string& text, std::string_view first, std::string
   return std::string(static_cast<std::size_t>(lines), '\n') + text.substr(begin, end + last.size() - begin);
 }
 
+/// Reads a text by its form, also where other text stands around it.
+/// @param first  of its letters that is no blank
+ImportedHost read_form(const std::string& text, std::size_t first, const std::string& name) {
+  const auto starts = [&](std::string_view words) { return text.compare(first, words.size(), words) == 0; };
+  const auto has = [&](std::string_view words) { return text.find(words) != std::string::npos; };
+  if (starts("<?xml") || starts("<!") || starts("<topology") || starts("<system")) return read_host_xml(text, name);
+  if (has("</topology>")) return read_host_xml(between(text, "<topology", "</topology>"), name);
+  if (has("</system>")) return read_host_xml(between(text, "<system", "</system>"), name);
+  if (has("\"nvbandwidth\"")) return read_nvbandwidth(between(text, "{", "}"), name);
+  if (starts("{\"") || starts("{{")) return read_nvbandwidth(text, name);
+  return read_topology_matrix(text, name);
+}
+
 ImportedHost read_any(std::string text, const std::string& name) {
   text = plain_text(std::move(text), name);
   const std::size_t first = text.find_first_not_of(" \t\n");
   if (first == std::string::npos)
     fail({name, 1, 1}, "the file is empty; 'tutti topology import --help' lists what it reads");
-  const auto starts = [&](std::string_view words) { return text.compare(first, words.size(), words) == 0; };
-  const auto has = [&](std::string_view words) { return text.find(words) != std::string::npos; };
-  const bool is_xml = starts("<?xml") || starts("<!") || starts("<topology") || starts("<system");
-  ImportedHost read = is_xml                          ? read_host_xml(text, name)
-                      : has("</topology>")            ? read_host_xml(between(text, "<topology", "</topology>"), name)
-                      : has("</system>")              ? read_host_xml(between(text, "<system", "</system>"), name)
-                      : has("\"nvbandwidth\"")        ? read_nvbandwidth(between(text, "{", "}"), name)
-                      : starts("{\"") || starts("{{") ? read_nvbandwidth(text, name)
-                                                      : read_topology_matrix(text, name);
+  ImportedHost read = read_form(text, first, name);
   if (read.host.devices.empty()) fail({name, 1, 1}, "there is no GPU in this file; give one of a host with GPUs");
   if (read.host.devices.size() > kMostGpus)
     fail({name, 1, 1}, fmt::format("{} GPUs are more than the {} that are read", read.host.devices.size(), kMostGpus));

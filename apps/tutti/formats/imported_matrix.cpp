@@ -12,6 +12,7 @@
 #include "model/base/document.hpp"
 #include "model/base/joined.hpp"
 #include "model/base/suggestion.hpp"
+#include "runtime/doctor/host_files.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -27,14 +28,14 @@ struct Cell {
 
 /// Text without the colours and underlines of a terminal, also where their escape byte was lost or spelt, with tabs for
 /// those that were spelt, and with blanks for the bars of a table.
-std::string plain(std::string text) {
+std::string plain(std::string_view text) {
   std::string kept;
   for (std::size_t at = 0; at < text.size(); ++at) {
     const std::size_t bracket = at + (text[at] == '\x1b' ? 1 : text.compare(at, 2, "^[") == 0 ? 2 : 0);
     const std::size_t end = bracket < text.size() && text[bracket] == '['
                                 ? text.find_first_not_of("0123456789;", bracket + 1)
-                                : std::string::npos;
-    if (end != std::string::npos && text[end] == 'm')
+                                : std::string_view::npos;
+    if (end != std::string_view::npos && text[end] == 'm')
       at = end;
     else if (text.compare(at, 2, "^I") == 0)
       kept += '\t', ++at;
@@ -49,10 +50,10 @@ std::vector<Cell> cells_of(std::string_view line, const std::string& name, int n
   const bool has_tabs = line.find('\t') != std::string_view::npos;
   std::vector<Cell> cells;
   for (std::size_t at = 0; at < line.size();) {
-    const std::size_t end = std::min(has_tabs ? line.find('\t', at) : line.find_first_of(" \r", at), line.size());
+    const std::size_t end = std::min(has_tabs ? line.find('\t', at) : line.find(' ', at), line.size());
     std::string text(line.substr(at, end - at));
-    const std::size_t from = std::min(text.size(), text.find_first_not_of(" \r"));
-    text.erase(text.find_last_not_of(" \r") + 1);
+    const std::size_t from = std::min(text.size(), text.find_first_not_of(' '));
+    text.erase(text.find_last_not_of(' ') + 1);
     if (has_tabs || !text.empty())
       cells.push_back({text.substr(std::min(from, text.size())), {name, number, static_cast<int>(at + from) + 1}});
     at = end + 1;
@@ -92,23 +93,8 @@ std::optional<Meeting> meeting_of(const std::string& text) {
 
 /// The numbers of a set like "0-15,32"; empty: not known.
 std::set<int> numbers_of(std::string_view text) {
-  constexpr int kMost = 8191;
-  std::set<int> numbers;
-  while (!text.empty()) {
-    const std::string_view range = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(text.size(), range.size() + 1));
-    const std::size_t dash = range.find('-');
-    const auto number = [](std::string_view digits) {
-      int value = -1;
-      const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-      return error == std::errc{} && end == digits.data() + digits.size() && value <= kMost ? value : -1;
-    };
-    const int first = number(range.substr(0, dash));
-    const int last = dash == std::string_view::npos ? first : number(range.substr(dash + 1));
-    if (first < 0 || last < first) return {};
-    for (int each = first; each <= last; ++each) numbers.insert(numbers.end(), each);
-  }
-  return numbers;
+  const std::vector<int> numbers = cores_of_list(text).value_or(std::vector<int>{});
+  return {numbers.begin(), numbers.end()};
 }
 
 bool intersect(const std::set<int>& a, const std::set<int>& b) {
@@ -154,7 +140,7 @@ class MatrixReader {
     for (std::string_view rest = text; !rest.empty();) {
       const std::string_view line = rest.substr(0, rest.find('\n'));
       rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-      lines_.push_back(plain(std::string(line)));
+      lines_.push_back(plain(line));
     }
     for (std::size_t at = 0; at < lines_.size(); ++at) add_line(at);
     if (gpus_ == 0)
@@ -305,11 +291,24 @@ class MatrixReader {
     return at < rows_[gpu].size() && !lacks_cells(gpu) ? numbers_of(rows_[gpu][at].text) : std::set<int>{};
   }
 
+  /// Devices that meet within some distance, and those that are known not to.
+  [[nodiscard]] Groups within(Meeting farthest) const {
+    Groups groups(devices_.size());
+    for (std::size_t gpu = 0; gpu < gpus_; ++gpu) {
+      for (std::size_t other = 0; other < devices_.size(); ++other) {
+        if (meeting(gpu, other) <= farthest)
+          groups.join(gpu, other);
+        else if (meeting(gpu, other) != Meeting::Hidden)
+          groups.part(gpu, other);
+      }
+    }
+    return groups;
+  }
+
   /// GPUs by NUMA node: by its number where each has one. Else SYS parts them, what is nearer joins them, and of those
   /// between which NVLinks hide that the affinities tell.
   void add_nodes() {
     std::vector<std::set<int>> cpus(gpus_), near(gpus_);
-    Groups nodes(devices_.size());
     for (std::size_t gpu = 0; gpu < gpus_; ++gpu) {
       if (has_cpus_ || !has_nodes_) cpus[gpu] = affinity(gpu, 0);
       if (has_nodes_) near[gpu] = affinity(gpu, has_cpus_ ? 1 : 0);
@@ -319,12 +318,7 @@ class MatrixReader {
       take_numbers(near);
       return;
     }
-    for (std::size_t gpu = 0; gpu < gpus_; ++gpu)
-      for (std::size_t other = 0; other < devices_.size(); ++other)
-        if (meeting(gpu, other) <= Meeting::Node) nodes.join(gpu, other);
-    for (std::size_t gpu = 0; gpu < gpus_; ++gpu)
-      for (std::size_t other = 0; other < devices_.size(); ++other)
-        if (meeting(gpu, other) == Meeting::Nodes) nodes.part(gpu, other);
+    Groups nodes = within(Meeting::Node);
     for (std::size_t a = 0; a < gpus_; ++a) {
       for (std::size_t b = 0; b < a; ++b) {
         if (meeting(a, b) != Meeting::Hidden || nodes.are_apart(a, b)) continue;
@@ -346,7 +340,7 @@ class MatrixReader {
       for (std::size_t b = 0; b < a; ++b) {
         const bool is_one = near[a] == near[b];
         if (is_one ? meeting(a, b) == Meeting::Nodes : meeting(a, b) < Meeting::Nodes)
-          odd.push_back(fmt::format("gpu{} and gpu{}", b, a));
+          odd.push_back(gpu_name(b) + " and " + gpu_name(a));
       }
     }
     read_.host.numa_nodes.assign(numbers.begin(), numbers.end());
@@ -387,7 +381,7 @@ class MatrixReader {
     for (std::size_t gpu = 0; gpu < gpus_; ++gpu) {
       const int number = number_of.at(nodes.first(gpu));
       read_.host.devices[gpu].numa_node = number;
-      gpus_at[number].push_back(fmt::format("gpu{}", gpu));
+      gpus_at[number].push_back(gpu_name(gpu));
     }
     read_.host.numa_nodes.assign(numbers.begin(), numbers.end());
     if (wanted.size() == 1 && wanted.begin()->second.empty() && !guesses_) return;
@@ -398,22 +392,12 @@ class MatrixReader {
 
   /// Host bridges, switches, one switch: what PHB, PXB and PIX are inside of, network cards included.
   void add_bridges() {
-    const auto within = [&](Meeting farthest) {
-      Groups groups(devices_.size());
-      for (std::size_t gpu = 0; gpu < gpus_; ++gpu)
-        for (std::size_t other = 0; other < devices_.size(); ++other)
-          if (meeting(gpu, other) <= farthest) groups.join(gpu, other);
-      return groups;
-    };
-    const Groups bridges = within(Meeting::HostBridge), one = within(Meeting::Switch);
-    Groups switches = within(Meeting::Switches);
-    for (std::size_t gpu = 0; gpu < gpus_; ++gpu) {
+    const Groups bridges = within(Meeting::HostBridge), switches = within(Meeting::Switches),
+                 one = within(Meeting::Switch);
+    for (std::size_t gpu = 0; gpu < gpus_; ++gpu)
       read_.host.devices[gpu].pci_path = {{fmt::format("pci{}", bridges.first(gpu)), {}},
                                           {fmt::format("switches{}", switches.first(gpu)), {}},
                                           {fmt::format("switch{}", one.first(gpu)), {}}};
-      for (std::size_t other = 0; other < devices_.size(); ++other)
-        if (meeting(gpu, other) > Meeting::Switches && meeting(gpu, other) < Meeting::Hidden) switches.part(gpu, other);
-    }
     add_hidden(switches);
   }
 

@@ -16,6 +16,7 @@
 #include "apps/tutti/formats/imported_host.hpp"
 #include "model/base/document.hpp"
 #include "model/base/joined.hpp"
+#include "runtime/doctor/host_files.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -95,6 +96,8 @@ void check_level(const Element& element, int level) {
   if (level > kMostLevels) fail(element.place(), "this is nested deeper than any host; write the file again");
 }
 
+constexpr double kMbpsOfNvlink = 25000;  // by its standard, since V100
+
 /// NVLinks by where they lead.
 class NvlinkTable {
  public:
@@ -125,8 +128,6 @@ class NvlinkTable {
 };
 
 // ---- hwloc
-
-constexpr double kMbpsOfNvlink = 25000;  // by its standard, since V100
 
 /// The link of a data rate in GB/s: the widest one of a known generation. hwloc gives their product alone.
 std::optional<PcieLink> link_of_rate(double rate) {
@@ -240,16 +241,12 @@ class HwlocReader {
   }
 
   /// The words of all children of this name, which hwloc splits into several.
-  static std::vector<std::string> words_of(const Element& distances, std::string_view child_name) {
+  static std::vector<std::string> words_in(const Element& distances, std::string_view child_name) {
     std::vector<std::string> words;
     for (const Element& child : distances.children()) {
       if (child.name() != child_name) continue;
       const std::string text = child.text();
-      for (std::size_t at = 0; (at = text.find_first_not_of(" \t\r\n", at)) < text.size();) {
-        const std::size_t end = std::min(text.find_first_of(" \t\r\n", at), text.size());
-        words.push_back(text.substr(at, end - at));
-        at = end;
-      }
+      for (const std::string_view word : words_of(text)) words.emplace_back(word);
     }
     return words;
   }
@@ -257,7 +254,7 @@ class HwlocReader {
   /// A matrix of MB/s between GPUs, ports of switches, and processors. Other objects than GPUs have the name of their
   /// type in it, or the matrix has it for all; their numbers are those of `gp_index`.
   void add_nvlinks(const Element& distances) {
-    const std::vector<std::string> objects = words_of(distances, "indexes"), values = words_of(distances, "u64values");
+    const std::vector<std::string> objects = words_in(distances, "indexes"), values = words_in(distances, "u64values");
     const std::size_t count = objects.size();
     if (count == 0 || values.size() != count * count)
       fail(distances.place(),
@@ -291,7 +288,8 @@ class HwlocReader {
       std::ranges::set_intersection(near_[gpu], nodes_, std::back_inserter(nodes));
       DeviceFacts& device = read_.host.devices[gpu];
       device.numa_node = nodes.empty() ? *nodes_.begin() : nodes.front();
-      if (nodes.size() != 1 && nodes_.size() > 1) open.push_back(fmt::format("gpu{} at {}", gpu, device.numa_node));
+      if (nodes.size() != 1 && nodes_.size() > 1)
+        open.push_back(fmt::format("{} at {}", gpu_name(gpu), device.numa_node));
     }
     if (!open.empty()) read_.unknown.push_back(fmt::format("the NUMA node of each GPU; assumed: {}", joined(open)));
   }
@@ -308,7 +306,7 @@ class HwlocReader {
     std::vector<std::string> slow;
     for (std::size_t gpu = 0; gpu < near_.size(); ++gpu)
       if (const auto& link = read_.host.devices[gpu].link_at_best; link && link->generation <= kOfIdleLinks)
-        slow.push_back(fmt::format("gpu{}", gpu));
+        slow.push_back(gpu_name(gpu));
     if (!slow.empty())
       read_.unknown.push_back(
           fmt::format("whether the PCIe links of {} are as slow as hwloc saw them, or were idle, when "
@@ -340,9 +338,11 @@ class NcclReader {
       const std::string hash = cpu.attribute("host_hash");
       if (!nodes.empty() && hash != host) fail(cpu.place(), "a second host begins here; give a file of one host");
       host = hash;
-      const int node = std::max(0, cpu.whole("numaid", -1, 4095));
-      if (cpu.whole("numaid", -1, 4095) < 0)
+      int node = cpu.whole("numaid", -1, 4095);
+      if (node < 0) {
         read_.unknown.emplace_back("the NUMA node of a cpu, which is -1 here; assumed: 0");
+        node = 0;
+      }
       nodes.insert(node);
       for (const Element& child : cpu.children()) visit(child, node, {{fmt::format("cpu{}", node), {}}}, 0);
     }

@@ -245,8 +245,6 @@ std::string odd_text(const HostFacts& host) {
 
 }  // namespace
 
-std::string gpu_name(std::size_t position) { return fmt::format("gpu{}", position); }
-
 Expected<Topology> detected_machine(const HostFacts& host, std::string name, int cores) {
   MachineSpec spec{.name = std::move(name)};
   add_nvlink(spec, host.devices);

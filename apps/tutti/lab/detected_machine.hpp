@@ -27,8 +27,4 @@ namespace tutti::internal {
 /// The machine file of a detected machine; it begins with a list of the guesses.
 [[nodiscard]] std::string detected_yaml(const HostFacts& host, const Topology& machine);
 
-/// The name of a GPU's vertex.
-/// @param position  in `HostFacts::devices`
-[[nodiscard]] std::string gpu_name(std::size_t position);
-
 }  // namespace tutti::internal

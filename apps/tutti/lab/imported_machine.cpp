@@ -89,24 +89,33 @@ std::string below_cpu(const MachineSpec& spec, std::string vertex) {
   return vertex;
 }
 
-/// What these GPUs may share between them and their cpu, in one direction: for a guarantee they do.
-/// @param capacity  where it was measured; nothing: all of their links, and for a guarantee the widest
+/// Adds what some links may share: for a guarantee they do.
+/// @param belongs   LinkSpec -> whether it is one of them
+/// @param capacity  where it was measured; nothing: all that they have, and for a guarantee what the widest has
+template <class Belongs>
+void share(MachineSpec& spec, std::string name, Belongs belongs, std::optional<GBps> capacity = std::nullopt) {
+  SharedSpec shared{.name = std::move(name)};
+  std::vector<GBps> rates;
+  for (const LinkSpec& link : spec.links) {
+    if (!belongs(link)) continue;
+    shared.members.push_back({link.from, link.to});
+    rates.push_back(link.bandwidth.nominal);
+  }
+  shared.capacity = capacity ? Bandwidth{rounded(*capacity)}
+                             : Bandwidth{rounded(sum_of(rates)), rounded(*std::ranges::max_element(rates))};
+  spec.shared.push_back(std::move(shared));
+}
+
+/// What these GPUs may share between them and their cpu, in one direction.
+/// @param capacity  as for `share`
 void add_shared(MachineSpec& spec, const std::vector<std::size_t>& gpus, bool upwards,
                 std::optional<GBps> capacity = std::nullopt) {
   std::set<std::string> tops;
   for (const std::size_t gpu : gpus) tops.insert(below_cpu(spec, gpu_name(gpu)));
-  SharedSpec shared;
-  std::vector<GBps> rates;
-  for (const LinkSpec& link : spec.links) {
-    const std::string &top = upwards ? link.from : link.to, &cpu = upwards ? link.to : link.from;
-    if (!tops.contains(top) || !cpu.starts_with("cpu")) continue;
-    shared.members.push_back({link.from, link.to});
-    rates.push_back(link.bandwidth.nominal);
-  }
-  shared.name = fmt::format("uplink-{}-{}", gpu_name(gpus.front()), upwards ? "d2h" : "h2d");
-  shared.capacity = capacity ? Bandwidth{rounded(*capacity)}
-                             : Bandwidth{rounded(sum_of(rates)), rounded(*std::ranges::max_element(rates))};
-  spec.shared.push_back(std::move(shared));
+  const auto belongs = [&](const LinkSpec& link) {
+    return tops.contains(upwards ? link.from : link.to) && (upwards ? link.to : link.from).starts_with("cpu");
+  };
+  share(spec, fmt::format("uplink-{}-{}", gpu_name(gpus.front()), upwards ? "d2h" : "h2d"), belongs, capacity);
 }
 
 /// Whether copies from or to all GPUs together were measured, and are slower than each alone.
@@ -125,17 +134,12 @@ void add_all_shared(MachineSpec& spec, const ImportedHost& imported) {
   }
 }
 
-/// NVLinks of a GPU that may be those to a switch, in one direction: for a guarantee all pairs share those of one.
+/// NVLinks of a GPU that may be those to a switch, in one direction: then all pairs share those of one.
 void add_switched(MachineSpec& spec, std::size_t gpu, bool from) {
-  SharedSpec shared{.name = fmt::format("nvlinks-{}-{}", gpu_name(gpu), from ? "out" : "in")};
-  std::vector<GBps> rates;
-  for (const LinkSpec& link : spec.links) {
-    if ((from ? link.from : link.to) != gpu_name(gpu) || !(from ? link.to : link.from).starts_with("gpu")) continue;
-    shared.members.push_back({link.from, link.to});
-    rates.push_back(link.bandwidth.nominal);
-  }
-  shared.capacity = Bandwidth{rounded(sum_of(rates)), rounded(*std::ranges::max_element(rates))};
-  spec.shared.push_back(std::move(shared));
+  const auto belongs = [&](const LinkSpec& link) {
+    return (from ? link.from : link.to) == gpu_name(gpu) && (from ? link.to : link.from).starts_with("gpu");
+  };
+  share(spec, fmt::format("nvlinks-{}-{}", gpu_name(gpu), from ? "out" : "in"), belongs);
 }
 
 std::string names_of(std::span<const std::size_t> gpus) {
