@@ -1,3 +1,5 @@
+#include <cooperative_groups.h>
+
 #include "tests/runtime/cuda/device_kernels.hpp"
 
 namespace tutti::internal::test {
@@ -23,6 +25,14 @@ __global__ void hang(volatile int* word) {
 }
 
 __global__ void increment(int* word) { atomicAdd(word, 1); }
+
+constexpr int kCooperating = 1024;  // threads of a block, the most there are
+
+__global__ void cooperate(int* words) {
+  if (threadIdx.x == 0) atomicAdd(words, 1);
+  cooperative_groups::this_grid().sync();
+  if (blockIdx.x == 0 && threadIdx.x == 0) words[1] = atomicAdd(words, 0);
+}
 
 constexpr int kMostRead = 8;
 struct Mixed {
@@ -81,6 +91,23 @@ DeviceKernel device_fault() {
 DeviceKernel device_hang() {
   return [](const KernelLaunch& launch, DeviceStream stream) {
     hang<<<1, 1, 0, stream>>>(reinterpret_cast<volatile int*>(const_cast<std::byte*>(launch.input.data())));
+  };
+}
+
+std::size_t cooperating_places() {
+  int each = 0, multiprocessors = 0;
+  cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, cooperate, kCooperating, 0);
+  cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0);
+  return static_cast<std::size_t>(each * multiprocessors);
+}
+
+DeviceKernel device_cooperates(std::size_t blocks) {
+  return [blocks](const KernelLaunch& launch, DeviceStream stream) {
+    auto* words = reinterpret_cast<int*>(launch.output.data());
+    void* arguments[] = {&words};
+    cudaMemsetAsync(words, 0, 2 * sizeof(int), stream);
+    cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(cooperate), dim3(static_cast<unsigned>(blocks)),
+                                dim3(kCooperating), arguments, 0, stream);
   };
 }
 

@@ -17,6 +17,10 @@ DeviceKernel device_slow();
 DeviceKernel device_fault();
 /// Never returns.
 DeviceKernel device_hang();
+/// So many blocks of a cooperative kernel, which wait for each other: the second word of the output counts those that
+/// came. Alone, a GPU has room for `cooperating_places`. On GPUs only.
+DeviceKernel device_cooperates(std::size_t blocks);
+std::size_t cooperating_places();
 
 /// Launches a kernel that fills one of the buffers that are written, as `mix` of flow_runs.hpp.
 void mix_into(const KernelLaunch& launch, std::size_t written, DeviceStream stream);
