@@ -23,7 +23,7 @@ namespace {
 constexpr int default_rows = 30;
 constexpr int default_columns = 20;
 constexpr int min_side = 240;  // dies of 12 x 8 pixels: below that a circuit and a defect are indistinguishable
-constexpr int max_side = 16'384;
+constexpr int max_side = 32'767;
 constexpr int most_growth = 64;  // of a declared size over the image's own
 
 /// The part that takes one more row at the least cost, or none where all are full.

@@ -58,7 +58,7 @@ inline constexpr int min_die_rows_per_part = 3;
 /// The number is 30, since 10 % of an image must be three whole die rows. Then 12/3/3/12 rows never take more than
 /// 40/10/10/40 % of the image's bytes at any height: a die row is a thirtieth of the image or, due to the frame, less.
 ///
-/// @errors  InvalidInput: a side under 240 or over 16384 px.
+/// @errors  InvalidInput: a side under 240 or over 32767 px.
 [[nodiscard]] tutti::Expected<DieGrid> default_die_grid(int width, int height);
 
 /// Whole die rows per part, as near to the shares as they allow.

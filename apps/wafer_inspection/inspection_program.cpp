@@ -70,9 +70,11 @@ Expected<std::vector<Bytes>> declared_parts(const tutti::TaskSet& tasks) {
   return declared;
 }
 
-InspectionProgram::InspectionProgram(const ImageSet& images, std::vector<Part> parts, std::uint16_t threshold)
+InspectionProgram::InspectionProgram(const ImageSet& images, std::vector<Part> parts, FrameRing ring,
+                                     std::uint16_t threshold)
     : images_(&images),
       parts_(std::move(parts)),
+      ring_(std::move(ring)),
       comparison_{images.grid.width, images.grid.die_height, threshold, images.first().bits()},
       report_(images.grid.width, images.grid.height, images.first().bits()) {
   for (const Picture& picture : images.pictures) results_.push_back({.name = name_of(picture)});
@@ -86,7 +88,9 @@ Expected<InspectionProgram> InspectionProgram::make(const tutti::TaskSet& tasks,
   const tutti::TaskSpec task = tasks.spec().tasks.front();
   auto parts = split_image(images.grid, *declared, images.first().bytes_per_pixel());
   if (!parts) return invalid_input(parts.error().message, task.place);
-  InspectionProgram program(images, *std::move(parts), threshold);
+  auto ring = FrameRing::make(tasks, images, *parts);
+  if (!ring) return tl::unexpected(ring.error());
+  InspectionProgram program(images, *std::move(parts), *std::move(ring), threshold);
   program.has_lists_ = !task.buffers.empty();
   if (task.job->front().host) program.camera_step_ = 0;
   if (task.job->back().host) program.defects_step_ = task.job->size() - 1;
@@ -95,16 +99,18 @@ Expected<InspectionProgram> InspectionProgram::make(const tutti::TaskSet& tasks,
 
 void InspectionProgram::take_frames_from(FrameQueue& frames) {
   frames_ = &frames;
+  ring_ = {};
   results_.clear();
 }
 
 tutti::TaskProgram InspectionProgram::callbacks() {
   tutti::TaskProgram program;
-  if (!camera_step_) program.on_ready = [this](const Job& job) { take_picture(job); };
+  if (!ring_.empty()) program.memory[ring_.buffer()] = ring_.slots();
+  if (!camera_step_ && ring_.empty()) program.on_ready = [this](const Job& job) { take_picture(job); };
   if (!defects_step_) program.on_finished = [this](const Job& job) { find_in_reports(job); };
   if (camera_step_ || defects_step_)
     program.on_host_step = [this](const Job& job, std::size_t step) -> Expected<void> {
-      if (step == camera_step_) take_picture(job);
+      if (step == camera_step_ && ring_.empty()) take_picture(job);
       if (step == defects_step_) find_in_reports(job);
       return {};
     };

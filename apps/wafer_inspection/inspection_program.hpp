@@ -8,6 +8,7 @@
 
 #include "apps/wafer_inspection/defect_list.hpp"
 #include "apps/wafer_inspection/frame_queue.hpp"
+#include "apps/wafer_inspection/frame_ring.hpp"
 #include "apps/wafer_inspection/image_set.hpp"
 #include "apps/wafer_inspection/inspection_kernel.hpp"
 
@@ -32,7 +33,8 @@ struct InspectionTally {
 /// The task's job has two batches: the parts, one stream a GPU out of one memory with the kernel behind it; then the
 /// reports, one stream for each part, in the same order, back into that memory. The declared sizes are upper bounds;
 /// the image is split at its die rows within them. In a task with buffers a second kernel lists what differs in each
-/// report, and the lists come back in place of the reports.
+/// report, and the lists come back in place of the reports. Where the buffer that the parts are copied from has
+/// `slots` for all pictures, they lie there from the start, as a camera leaves its frames.
 ///
 /// The host's work at both ends belongs to no batch: it copies the image into its buffers in place of a camera, and
 /// searches the reports for defects. A `host:` step before the first batch and one behind the last declare this work;
@@ -41,7 +43,8 @@ class InspectionProgram {
  public:
   /// @param images     that outlive the program
   /// @param threshold  of the comparison, gray levels.
-  /// @errors InvalidInput: the task's job is not as above, or the image cannot be split within its sizes.
+  /// @errors InvalidInput: the task's job is not as above, or the image cannot be split within its sizes; and as
+  ///         `FrameRing`.
   [[nodiscard]] static tutti::Expected<InspectionProgram> make(const tutti::TaskSet& tasks, const ImageSet& images,
                                                                std::uint16_t threshold);
 
@@ -59,7 +62,7 @@ class InspectionProgram {
   [[nodiscard]] const std::vector<Part>& parts() const { return parts_; }
 
  private:
-  InspectionProgram(const ImageSet& images, std::vector<Part> parts, std::uint16_t threshold);
+  InspectionProgram(const ImageSet& images, std::vector<Part> parts, FrameRing ring, std::uint16_t threshold);
   /// Puts the job's image into its buffers.
   void take_picture(const tutti::Job& job);
   void send(std::span<const std::byte> image, const tutti::Job& job);
@@ -70,11 +73,14 @@ class InspectionProgram {
   [[nodiscard]] std::vector<FoundDefect> find_in_images(const tutti::Job& job);
   [[nodiscard]] std::vector<FoundDefect> find_in_lists(const tutti::Job& job);
 
-  [[nodiscard]] std::size_t picture_of(const tutti::Job& job) const { return job.index % images_->pictures.size(); }
+  [[nodiscard]] std::size_t picture_of(const tutti::Job& job) const {
+    return (ring_.empty() ? job.index : job.index % ring_.slots().size()) % images_->pictures.size();
+  }
 
   const ImageSet* images_;
   FrameQueue* frames_ = nullptr;
   std::vector<Part> parts_;
+  FrameRing ring_;
   DieComparison comparison_;
   GrayImage report_;                                       // of the whole image
   bool has_lists_ = false;                                 // in place of reports

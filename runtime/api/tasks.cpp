@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "model/base/faults.hpp"
+#include "model/batch/compile_batch.hpp"
 #include "runtime/api/handles.hpp"
 #include "sched/tasks/task_yaml.hpp"
 #include "sched/whatif/capacity.hpp"
@@ -153,6 +155,14 @@ Expected<std::vector<Batch>> TaskSet::batches(std::string_view task) const {
   for (const internal::Batch* batch : internal::batches_of(*found))
     batches.push_back(internal::Handles::make<Batch>(std::make_shared<const internal::Batch>(*batch)));
   return batches;
+}
+
+Expected<Bytes> TaskSet::bytes(const SizeSpec& offset) const {
+  if (!state_) return internal::empty_handle("task set");
+  internal::Faults faults;
+  const Bytes bytes = internal::bytes_of(offset, state_->spec.parameters, faults, "offset", internal::Rounding::Down);
+  if (!faults.none()) return tl::unexpected(faults.error());
+  return bytes;
 }
 
 Expected<Verdict> check(const TaskSet& set, std::string_view planner) {

@@ -52,6 +52,9 @@ class TUTTI_API TaskSet {
   /// @param task  name
   /// @errors InvalidInput: no such task, an empty handle.
   [[nodiscard]] Expected<std::vector<Batch>> batches(std::string_view task) const;
+  /// What an offset comes to, with the parameters of the set: a share is rounded down.
+  /// @errors InvalidInput: no such parameter, a share that is no number, an empty handle.
+  [[nodiscard]] Expected<Bytes> bytes(const SizeSpec& offset) const;
 
  private:
   friend struct internal::Handles;

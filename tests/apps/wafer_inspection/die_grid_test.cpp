@@ -44,8 +44,8 @@ TEST(DefaultDieGrid, HasThirtyRowsAndTwentyColumnsInAnEvenFrame) {
 
 TEST(DefaultDieGrid, RefusesImagesThatAreTooSmallOrTooLarge) {
   EXPECT_TRUE(default_die_grid(240, 240));
-  EXPECT_TRUE(default_die_grid(16384, 16384));
-  for (const auto& [width, height] : {std::pair{239, 240}, {240, 239}, {16385, 240}, {240, 16385}, {0, 0}, {-1, 256}})
+  EXPECT_TRUE(default_die_grid(32767, 32767));
+  for (const auto& [width, height] : {std::pair{239, 240}, {240, 239}, {32768, 240}, {240, 32768}, {0, 0}, {-1, 256}})
     EXPECT_FALSE(default_die_grid(width, height)) << width << " x " << height;
 }
 

@@ -86,6 +86,32 @@ TEST(InspectionProgram, FindsTheSameInLists) {
     EXPECT_EQ(listed.program.results()[i].defects, whole.program.results()[i].defects);
 }
 
+// Pictures lie in the eight slots of the ring from the start, in the places of their parts; where there are more, each job
+// copies its own.
+TEST(InspectionProgram, TakesPicturesThatLieInARing) {
+  for (const int count : {1, 3, 8, 9})
+    for (const std::int64_t declared : {65'536, 65'537, 70'001}) {
+      const ImageSet images = wafers(count);
+      Inspection inspection(shipped(declared, "wafer-inspection-list.yaml"), images);
+      const tutti::TaskProgram program = inspection.program.callbacks();
+      EXPECT_EQ(program.on_ready == nullptr, count <= 8);
+      EXPECT_EQ(program.memory.contains("frame"), count <= 8);
+      expect_on_time(inspection.run(20), 20);
+      expect_all_found(inspection, 20, 20 * 12);
+    }
+}
+
+TEST(InspectionProgram, RefusesARingThatNoPartIsCopiedFrom) {
+  const TaskSet set = changed(shipped(256 * 256, "wafer-inspection-list.yaml"), [](TaskSpec& task) {
+    task.buffers["ring"] = task.buffers["frame"];
+    task.buffers["frame"].slots = 0;
+  });
+  const auto refused = InspectionProgram::make(set, wafers(1), 24);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
+            "buffer 'ring' has slots, and the parts are copied from 'frame'; copy them from the buffer that has");
+}
+
 // A list of 64 bytes holds 7 pixels of a part.
 TEST(InspectionProgram, CountsListsThatAreFull) {
   const ImageSet images = wafers(2);

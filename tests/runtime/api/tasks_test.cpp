@@ -187,6 +187,9 @@ TEST(ApiTaskSet, ShowsItsFieldsItsMachineAndItsBatches) {
   EXPECT_EQ(first.kernel->on, "gpu0");
   EXPECT_EQ(tutti::predictBatchLatency(batches[0]).value(), std::chrono::microseconds(600 + 600));
   EXPECT_NE(refusal(set.batches("nobody")).find("'nobody'"), std::string::npos);
+  EXPECT_EQ(set.bytes({"image", "33.33333"}).value(), tutti::Bytes{3'999'999}) << "of 3999999.6";
+  EXPECT_EQ(set.bytes(tutti::Bytes{7}).value(), tutti::Bytes{7});
+  EXPECT_NE(refusal(set.bytes({"imago", "50"})).find("'imago'"), std::string::npos);
   const auto declared = TaskSet::load(kDeclared).value();
   EXPECT_TRUE(declared.batches("only").value().empty());
   EXPECT_NE(refusal(declared.machine()).find("no machine"), std::string::npos);
@@ -485,6 +488,7 @@ TEST(ApiMisuse, TaskSetsThatWereMovedFrom) {
   EXPECT_TRUE(set.tasks().empty() && set.spec().tasks.empty());
   EXPECT_NE(refusal(set.machine()).find("empty"), std::string::npos);
   EXPECT_NE(refusal(set.batches("image")).find("empty"), std::string::npos);
+  EXPECT_NE(refusal(set.bytes(tutti::Bytes{7})).find("empty"), std::string::npos);
   EXPECT_NE(refusal(tutti::check(set)).find("empty"), std::string::npos);
   EXPECT_NE(refusal(tutti::remedies(set)).find("empty"), std::string::npos);
   EXPECT_NE(refusal(tutti::capacity(set, tutti::Tunable::Period, "image")).find("empty"), std::string::npos);
