@@ -35,11 +35,16 @@ class Examples(Programs):
             with self.subTest(name):
                 self.refuses(self.run_program(f"examples/{name}", "nowhere.yaml"), "nowhere.yaml")
 
-    def test_cuda_kernel_on_the_simulated_machine(self):
-        if not (self.built / "examples/cuda_kernel").exists():
-            self.skipTest("this build has no CUDA")
+    def test_kernels_of_cuda_on_the_simulated_machine(self):
         # 64 MB at 12 GB/s take 5.333... ms, rounded up to a nanosecond, and the kernel 0.2 ms behind them.
-        self.prints("cuda_kernel", "predicted 5.533 ms, took 5.533 ms")
+        lines = {"cuda_kernel": "predicted 5.533 ms, took 5.533 ms",
+                 "network": "100 jobs, 0 missed deadlines, 100 frames in the right class",
+                 "pulse_compression": "100 jobs, 0 missed deadlines, 800 of 800 targets found"}
+        for name, line in lines.items():
+            with self.subTest(name):
+                if not (self.built / "examples" / name).exists():
+                    self.skipTest("this build has no CUDA, or not its libraries")
+                self.prints(name, line)
 
 
 if __name__ == "__main__":
