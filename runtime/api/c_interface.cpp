@@ -49,6 +49,7 @@ struct tutti_change_requests {
 };
 struct tutti_job {
   const tutti::Job& value;
+  std::string_view step = {};
 };
 struct tutti_kept_buffers {
   const tutti::KeptBuffers& value;
@@ -243,7 +244,7 @@ TaskProgram program_of(const tutti_task_program& program) {
   if (program.on_host_step != nullptr) {
     made.on_host_step = [function = program.on_host_step, user = program.user](const Job& job,
                                                                                HostStepName step) -> Expected<void> {
-      const tutti_job handle{job};
+      const tutti_job handle{job, step.name};
       const int failure = function(&handle, step.position, user);
       if (failure == 0) return {};
       return tl::unexpected(Error{ErrorCode::Kernel, "a host step returned " + std::to_string(failure), {}});
@@ -557,6 +558,9 @@ tutti_status tutti_capacity(const tutti_task_set* set, tutti_tunable tunable, co
 
 size_t tutti_job_task(const tutti_job* job) { return job == nullptr ? 0 : job->value.task; }
 uint64_t tutti_job_index(const tutti_job* job) { return job == nullptr ? 0 : job->value.index; }
+const char* tutti_job_step(const tutti_job* job) {
+  return job == nullptr || job->step.empty() ? nullptr : job->step.data();
+}
 void* tutti_job_source(const tutti_job* job, size_t batch, size_t stream, size_t* size) {
   return tutti::bytes_of(job == nullptr ? std::span<std::byte>{} : job->value.source(batch, stream), size);
 }

@@ -240,6 +240,9 @@ TUTTI_C_API tutti_status tutti_capacity(const tutti_task_set* set, tutti_tunable
 TUTTI_C_API size_t tutti_job_task(const tutti_job* job);
 /** Number of a job among those of its task, from 0. */
 TUTTI_C_API uint64_t tutti_job_index(const tutti_job* job);
+/** Name of the host step that a job is in; null where the set has none for it, and outside `on_host_step`. Valid as long
+ * as the set. */
+TUTTI_C_API const char* tutti_job_step(const tutti_job* job);
 /** Host memory that a stream's transfer starts from; null where it lies in a GPU, and where there is no such stream.
  *  @param size  result; may be null */
 TUTTI_C_API void* tutti_job_source(const tutti_job* job, size_t batch, size_t stream, size_t* size);
@@ -287,7 +290,7 @@ typedef struct tutti_task_program {
   void (*on_finished)(const tutti_job* job, void* user); /**< reads the results of a job that ended without an error */
   void* user;
   /** Does the work of a host step; null: its declared time passes. Another number than 0 fails the job.
-   *  @param step  position among all steps of the job */
+   *  @param step  position among all steps of the job; `tutti_job_step` has its name */
   int (*on_host_step)(const tutti_job* job, size_t step, void* user);
   /** A job ended late, with results. */
   void (*on_missed)(const tutti_job* job, const tutti_job_record* record, void* user);
