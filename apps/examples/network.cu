@@ -82,7 +82,7 @@ class Network {
       must(cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToDevice, stream) == cudaSuccess, "cudaMemcpyAsync");
     };
     copy(values_.front(), launch.reads[0].bytes.data(), launch.reads[0].bytes.size());
-    must(cudaGraphLaunch(graph_, stream) == cudaSuccess, "cudaGraphLaunch");
+    add_graph(stream);
     copy(launch.writes[0].bytes.data(), values_.back(), launch.writes[0].bytes.size());
   }
 
@@ -103,11 +103,37 @@ class Network {
          "cublasSetWorkspace");
     run_layers(stream);  // loads what it needs
     must(cudaStreamSynchronize(stream) == cudaSuccess, "cudaStreamSynchronize");
-    cudaGraph_t recorded = nullptr;
     must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess, "cudaStreamBeginCapture");
     run_layers(stream);
-    must(cudaStreamEndCapture(stream, &recorded) == cudaSuccess, "cudaStreamEndCapture");
-    must(cudaGraphInstantiate(&graph_, recorded, 0) == cudaSuccess, "cudaGraphInstantiate");
+    must(cudaStreamEndCapture(stream, &graph_) == cudaSuccess, "cudaStreamEndCapture");
+    must(cudaGraphInstantiate(&launched_, graph_, 0) == cudaSuccess, "cudaGraphInstantiate");
+  }
+
+  // A kernel is called once to run, and then to be recorded: no graph can be launched there, but it becomes a part of
+  // what is recorded.
+  void add_graph(cudaStream_t stream) const {
+    cudaStreamCaptureStatus status{};
+    cudaGraph_t whole = nullptr;
+    const cudaGraphNode_t* before = nullptr;
+    std::size_t count = 0;
+    cudaGraphNode_t added = nullptr;
+#if CUDART_VERSION >= 13000
+    must(cudaStreamGetCaptureInfo(stream, &status, nullptr, &whole, &before, nullptr, &count) == cudaSuccess,
+         "cudaStreamGetCaptureInfo");
+#else
+    must(cudaStreamGetCaptureInfo_v2(stream, &status, nullptr, &whole, &before, &count) == cudaSuccess,
+         "cudaStreamGetCaptureInfo_v2");
+#endif
+    if (status == cudaStreamCaptureStatusNone)
+      return must(cudaGraphLaunch(launched_, stream) == cudaSuccess, "cudaGraphLaunch");
+    must(cudaGraphAddChildGraphNode(&added, whole, before, count, graph_) == cudaSuccess, "cudaGraphAddChildGraphNode");
+#if CUDART_VERSION >= 13000
+    const cudaError_t moved =
+        cudaStreamUpdateCaptureDependencies(stream, &added, nullptr, 1, cudaStreamSetCaptureDependencies);
+#else
+    const cudaError_t moved = cudaStreamUpdateCaptureDependencies(stream, &added, 1, cudaStreamSetCaptureDependencies);
+#endif
+    must(moved == cudaSuccess, "cudaStreamUpdateCaptureDependencies");
   }
 
   void run_layers(cudaStream_t stream) {
@@ -123,7 +149,8 @@ class Network {
 
   cublasHandle_t blas_ = nullptr;
   std::vector<float*> weights_, values_;
-  cudaGraphExec_t graph_ = nullptr;
+  cudaGraph_t graph_ = nullptr;
+  cudaGraphExec_t launched_ = nullptr;
 };
 
 }  // namespace

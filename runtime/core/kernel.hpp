@@ -46,8 +46,9 @@ using DeviceStream = CUstream_st*;
 /// function has captured, are those of that call; what changes from run to run lies in memory that its kernels read.
 ///
 /// The first time it is called twice: once to run, on memory of its own that is zero, where it may load modules, plan
-/// and allocate; then to be recorded. There it may only enqueue kernels, graphs of such, memsets, and copies between
-/// memory of GPUs and pinned memory, on its stream and on streams that fork from it and join it. A call that waits,
+/// and allocate; then to be recorded. There it may only enqueue kernels, memsets, and copies between memory of GPUs
+/// and pinned memory, on its stream and on streams that fork from it and join it. CUDA lets no graph be launched there:
+/// it is added as a child (`apps/examples/network.cu`). A call that waits,
 /// allocates, frees, pins memory or uses the default stream is refused when the batch is prepared; so are copies of
 /// ordinary memory, functions of the host (`cudaLaunchHostFunc`), memory that is allocated in the stream (cuBLAS:
 /// `cublasSetWorkspace`), and cooperative kernels that leave no room for those that hold gates. Branches are put in

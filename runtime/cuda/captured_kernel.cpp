@@ -140,7 +140,8 @@ Graph record(const Work& work, Outcome& outcome) {
   if (status != cudaSuccess)
     wrong = fmt::format(
         "does more than enqueue ({}); it may launch kernels and asynchronous copies on the stream that it is given, "
-        "and must not wait, allocate, free, pin memory or use the default stream: that would wait for closed gates",
+        "and must not wait, allocate, free, pin memory or use the default stream: that would wait for closed gates; a "
+        "graph is added as a child (cudaGraphAddChildGraphNode) in place of being launched",
         cudaGetErrorName(status));
   return graph;
 }

@@ -9,8 +9,6 @@
 #include <thread>
 #include <vector>
 
-#include <cuda.h>
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -98,10 +96,12 @@ TEST(ForeignMemoryDeathTest, OfAnotherProcessIsWrapped) {
 
 // ---- a descriptor
 
+/// A function of the driver.
 template <class Function>
 Function* driver(const char* name) {
-  static void* const library = dlopen("libcuda.so.1", RTLD_NOW);
-  return reinterpret_cast<Function*>(dlsym(library, name));
+  void* found = nullptr;
+  EXPECT_EQ(cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, nullptr), cudaSuccess) << name;
+  return reinterpret_cast<Function*>(found);
 }
 
 TEST(ForeignMemory, BehindADescriptorIsWrapped) {
