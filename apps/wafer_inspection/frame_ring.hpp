@@ -16,7 +16,8 @@ namespace wafer {
 /// parts, so that nothing is copied for a job.
 class FrameRing {
  public:
-  /// The ring of the task's buffer with `slots`; empty where it has fewer than there are pictures, which jobs then copy.
+  /// The ring of the task's buffer with `slots`; empty where it has fewer than there are pictures, which jobs then
+  /// copy.
   /// @param parts  [n] of each picture, one for each stream of the task's first batch
   /// @errors InvalidInput: the streams copy another buffer.
   [[nodiscard]] static tutti::Expected<FrameRing> make(const tutti::TaskSet& tasks, const ImageSet& images,

@@ -240,8 +240,8 @@ TUTTI_C_API tutti_status tutti_capacity(const tutti_task_set* set, tutti_tunable
 TUTTI_C_API size_t tutti_job_task(const tutti_job* job);
 /** Number of a job among those of its task, from 0. */
 TUTTI_C_API uint64_t tutti_job_index(const tutti_job* job);
-/** Name of the host step that a job is in; null where the set has none for it, and outside `on_host_step`. Valid as long
- * as the set. */
+/** Name of the host step that a job is in; null where the set has none for it, and outside `on_host_step`. Valid as
+ * long as the set. */
 TUTTI_C_API const char* tutti_job_step(const tutti_job* job);
 /** Host memory that a stream's transfer starts from; null where it lies in a GPU, and where there is no such stream.
  *  @param size  result; may be null */

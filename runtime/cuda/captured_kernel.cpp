@@ -146,16 +146,6 @@ Graph record(const Work& work, Outcome& outcome) {
   return graph;
 }
 
-Expected<ExecutableGraph> load(cudaGraph_t graph, cudaStream_t stream) {
-  cudaGraphExec_t loaded = nullptr;
-  if (auto ok = check(cudaGraphInstantiate(&loaded, graph, 0), "cudaGraphInstantiate"); !ok)
-    return tl::unexpected(std::move(ok.error()));
-  ExecutableGraph executable(loaded);
-  return check(cudaGraphUpload(loaded, stream), "cudaGraphUpload")
-      .and_then([&] { return check(cudaStreamSynchronize(stream), "cudaStreamSynchronize"); })
-      .map([&] { return std::move(executable); });
-}
-
 Outcome capture(const Work& work) {
   const DeviceGuard guard(work.device);
   Outcome outcome;
@@ -173,7 +163,7 @@ Outcome capture(const Work& work) {
           outcome.kernel.operations, kQueueCapacity);
     return outcome;
   }
-  auto loaded = put_in_line(graph.get()).and_then([&] { return load(graph.get(), work.service); });
+  auto loaded = put_in_line(graph.get()).and_then([&] { return load_graph(graph.get(), work.service); });
   if (loaded) {
     outcome.kernel.graph = *std::move(loaded);
   } else {

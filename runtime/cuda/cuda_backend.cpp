@@ -171,7 +171,8 @@ class CudaBackend final : public DeviceBackend {
           "nothing, and deadlines and bounds do not count");
     if (!devices_->launches_return)
       notes.emplace_back(
-          "the launch of a kernel waits here until the kernel has ended (CUDA_LAUNCH_BLOCKING, a sanitizer or a "
+          "the launch of a kernel, or of a graph, waits here until it has ended (CUDA_LAUNCH_BLOCKING, a sanitizer or "
+          "a "
           "debugger): no gate can be closed, so the host starts each command; starts are late and copies wait for "
           "kernels, so deadlines and bounds do not count");
     for (const auto& [device, pool] : devices_->lanes)
@@ -386,7 +387,8 @@ DeviceWatch watch_devices(const BoundDevices& bound, const HostFacts& host) {
 }
 
 /// Where launches wait nothing can hold a stream, so the host keeps time.
-Expected<void> try_launches(BoundDevices& bound) {
+Expected<void> try_launches(BoundDevices& bound, const CudaOptions& options) {
+  if (!options.tries_launches) return {};
   auto returns = launches_return(bound.some_device());
   if (!returns) return tl::unexpected(std::move(returns.error()));
   bound.launches_return = *returns;
@@ -442,7 +444,7 @@ Expected<std::unique_ptr<DeviceBackend>> make_cuda_backend(const Topology& machi
   bound->numa_nodes = host->numa_nodes;
   if (auto ok = cuda::check_gate(*bound, *host); !ok) return tl::unexpected(std::move(ok.error()));
   const cuda::DeviceGuard guard(bound->some_device());
-  if (auto ok = cuda::try_launches(*bound); !ok) return tl::unexpected(std::move(ok.error()));
+  if (auto ok = cuda::try_launches(*bound, options); !ok) return tl::unexpected(std::move(ok.error()));
   if (auto ok = cuda::make_lanes(*bound); !ok) return tl::unexpected(std::move(ok.error()));
   if (auto ok = cuda::enable_peers(*bound, *host); !ok) return tl::unexpected(std::move(ok.error()));
   if (auto ok = cuda::set_clocks(*bound); !ok) return tl::unexpected(std::move(ok.error()));

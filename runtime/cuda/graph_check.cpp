@@ -103,6 +103,15 @@ std::vector<Node> in_order(cudaGraph_t graph, const Edges& edges) {
   return order;
 }
 
+/// Whether each node is behind the one before it and no other, in the order in which they were added: what one stream
+/// gives.
+bool is_line(const std::vector<Node>& nodes, const Edges& edges) {
+  if (edges.size() + 1 != nodes.size()) return nodes.empty();
+  for (std::size_t i = 0; i < edges.size(); ++i)
+    if (edges.from[i] != nodes[i] || edges.to[i] != nodes[i + 1]) return false;
+  return true;
+}
+
 // ---- nodes
 
 /// Memory that neither belongs to a GPU nor is pinned: the thread that launches copies it itself.
@@ -199,10 +208,12 @@ std::string fault_of_graph(int device, cudaGraph_t graph, Capture capture) {
 }
 
 Expected<void> put_in_line(cudaGraph_t graph) {
-  for (const Node node : nodes_of(graph))
+  const std::vector<Node> nodes = nodes_of(graph);
+  for (const Node node : nodes)
     if (type_of(node) == cudaGraphNodeTypeGraph)
       if (auto ok = put_in_line(child_of(node)); !ok) return ok;
   const Edges edges = edges_of(graph);
+  if (is_line(nodes, edges)) return {};
   const std::vector<Node> order = in_order(graph, edges);
   std::unordered_map<Node, Node> before;
   for (std::size_t i = 1; i < order.size(); ++i) before[order[i]] = order[i - 1];
@@ -219,6 +230,16 @@ Expected<void> put_in_line(cudaGraph_t graph) {
   Edges missing;
   for (const auto& [node, place] : before) missing.add(place, node);
   return remove_edges(graph, needless).and_then([&] { return add_edges(graph, missing); });
+}
+
+Expected<ExecutableGraph> load_graph(cudaGraph_t graph, cudaStream_t stream) {
+  cudaGraphExec_t loaded = nullptr;
+  if (auto ok = check(cudaGraphInstantiate(&loaded, graph, 0), "cudaGraphInstantiate"); !ok)
+    return tl::unexpected(std::move(ok.error()));
+  ExecutableGraph executable(loaded);
+  return check(cudaGraphUpload(loaded, stream), "cudaGraphUpload")
+      .and_then([&] { return check(cudaStreamSynchronize(stream), "cudaStreamSynchronize"); })
+      .map([&] { return std::move(executable); });
 }
 
 std::size_t size_of_graph(cudaGraph_t graph) {

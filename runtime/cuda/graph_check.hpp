@@ -2,6 +2,7 @@
 #include <string>
 
 #include "model/batch/batch_spec.hpp"
+#include "runtime/cuda/handles.hpp"
 #include "runtime/cuda/status.hpp"
 
 namespace tutti::internal::cuda {
@@ -20,6 +21,11 @@ namespace tutti::internal::cuda {
 /// branches beside the first on, all armed graphs counted together).
 /// @errors Machine
 [[nodiscard]] Expected<void> put_in_line(cudaGraph_t graph);
+
+/// Makes a graph ready to be launched, all of it on the GPU.
+/// @param stream  in which nothing waits for a gate; the call waits for it
+/// @errors Machine
+[[nodiscard]] Expected<ExecutableGraph> load_graph(cudaGraph_t graph, cudaStream_t stream);
 
 /// Operations that a graph consists of.
 [[nodiscard]] std::size_t size_of_graph(cudaGraph_t graph);

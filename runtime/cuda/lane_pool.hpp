@@ -45,8 +45,9 @@ class LanePool {
   std::vector<cudaStream_t> free_;  // of the others; room for all
 };
 
-/// Whether the launch of a kernel returns before the kernel has ended. With CUDA_LAUNCH_BLOCKING, which sanitizers and
-/// debuggers set too, it does not; then no gate can be closed.
+/// Whether the launch of a kernel, and that of a graph of more kernels than a queue takes, return while a gate before
+/// them is closed. With CUDA_LAUNCH_BLOCKING, which debuggers set too, the one does not; under compute-sanitizer, which
+/// launches each kernel of a graph by itself, the other does not. Then no gate can be closed.
 [[nodiscard]] Expected<bool> launches_return(int device);
 
 }  // namespace tutti::internal::cuda

@@ -21,7 +21,8 @@ struct CudaOptions {
   /// GPUs of the machine that the backend opens: a program may have several backends, but no two on one GPU. Absent:
   /// all.
   std::optional<std::vector<VertexId>> gpus;
-  bool may_share = false;  ///< whether several GPUs of the machine may be one of the host; for tests
+  bool may_share = false;      ///< whether several GPUs of the machine may be one of the host; for tests
+  bool tries_launches = true;  ///< otherwise gates are closed under a sanitizer, too; for tests
 };
 
 /// The choices of a user for a machine: where they leave the gate open, it is the one that the machine's file names.

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -113,6 +114,8 @@ inline CudaOptions host_gpus(const Topology& machine) {
   const HostFacts host = discover_host().value();
   CudaOptions options;
   options.may_share = true;
+  options.tries_launches =
+      std::getenv("TUTTI_TEST_GATES") == nullptr;  // tools/bench-gpus closes gates under a sanitizer
   options.waiting = kDeviceWait;
   for (std::size_t i = 0; i < machine.gpus().size(); ++i)
     options.bind.emplace_back(machine.vertex(machine.gpus()[i]).name, host.devices[i % host.devices.size()].bus_id);

@@ -86,8 +86,8 @@ TEST(InspectionProgram, FindsTheSameInLists) {
     EXPECT_EQ(listed.program.results()[i].defects, whole.program.results()[i].defects);
 }
 
-// Pictures lie in the eight slots of the ring from the start, in the places of their parts; where there are more, each job
-// copies its own.
+// Pictures lie in the eight slots of the ring from the start, in the places of their parts; where there are more, each
+// job copies its own.
 TEST(InspectionProgram, TakesPicturesThatLieInARing) {
   for (const int count : {1, 3, 8, 9})
     for (const std::int64_t declared : {65'536, 65'537, 70'001}) {

@@ -111,6 +111,7 @@ class HostCuda : public testing::Test {
     host_cuda::set_driver_version(CUDART_VERSION);
     host_cuda::set_peer_access(true);
     host_cuda::set_memory_operations(true);
+    host_cuda::set_graphs_expand(false);
     set_nvml_processes(0);
     for (int i = 0; i < 4; ++i) host_cuda::device(i).copy_rate(host_cuda::kCopyRate);
   }
@@ -577,6 +578,27 @@ TEST_F(HostCuda, AMachineThatTheHostIsNotIsRefused) {
   host_cuda::set_memory_operations(false);
   EXPECT_NE(refusal(GateKind::MemoryWait).find("cannot wait for memory; give --gate polling_kernel"),
             std::string::npos);
+}
+
+// 3000 kernels of a graph one by one are more than a queue takes behind a closed gate.
+TEST_F(HostCuda, RunsWithoutGatesWhereGraphsAreLaunchedOneByOne) {
+  host_cuda::set_graphs_expand(true);
+  Station station(device_clock(), kPolling);
+  ASSERT_TRUE(station.kernels
+                  .add(
+                      "counts", [](const KernelLaunch&) {}, test::device_counts(3000))
+                  .has_value());
+  const Buffer output = station.allocate(station.at("gpu0"), 64);
+  auto batch =
+      station.prepare({test::kernel_stream("a", station.at("gpu0"), "counts")}, {{{}, {}, {}, output.view(), {}}});
+  station.run(batch);
+  int count = 0;
+  std::memcpy(&count, station.read(output.view()).data(), sizeof count);
+  EXPECT_EQ(count, 3000);
+  const auto notes = station.backend->notes();
+  EXPECT_TRUE(std::ranges::any_of(notes, [](const std::string& note) {
+    return note.starts_with("the launch of a kernel, or of a graph, waits here");
+  }));
 }
 
 TEST_F(HostCuda, OtherProgramsOnAGpuAreReported) {

@@ -28,6 +28,7 @@ struct Host {
   std::atomic<int> version{CUDART_VERSION};
   std::atomic<bool> peer_access{true};
   std::atomic<bool> memory_operations{true};
+  std::atomic<bool> graphs_expand{false};
 };
 [[nodiscard]] Host& host();
 

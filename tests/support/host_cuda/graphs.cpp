@@ -33,8 +33,15 @@ bool waits(const CUgraphNode_st& node) {
 }
 
 cudaError_t launch_graph(const CUgraphExec_st& graph, CUstream_st& stream) {
-  const cudaError_t status =
-      enqueue(stream, CUgraphNode_st{cudaGraphNodeTypeGraph, executing(*stream.gpu, graph.nodes)});
+  std::vector<std::vector<CUgraphNode_st>> operations{graph.nodes};
+  if (host().graphs_expand) {
+    operations.clear();
+    for (const CUgraphNode_st& node : graph.nodes) operations.push_back({node});
+  }
+  cudaError_t status = cudaSuccess;
+  for (std::vector<CUgraphNode_st>& nodes : operations)
+    if (status == cudaSuccess)
+      status = enqueue(stream, CUgraphNode_st{cudaGraphNodeTypeGraph, executing(*stream.gpu, std::move(nodes))});
   const bool holds = status == cudaSuccess && std::ranges::any_of(graph.nodes, waits);
   return holds ? wait_for(stream, stream.enqueued) : status;
 }
