@@ -154,7 +154,15 @@ Option& Option::between(std::int64_t low, std::int64_t high) {
       [&](auto* value) {
         using Number = typename Inside<std::remove_pointer_t<decltype(value)>>::type;
         if constexpr (std::is_arithmetic_v<Number> && !std::is_same_v<Number, bool>) {
-          option_->check(CLI::Range(static_cast<Number>(low), static_cast<Number>(high)));
+          const CLI::Range range(static_cast<Number>(low), static_cast<Number>(high));
+          option_->check(
+              [=](std::string text) {
+                const bool is_inside = range(text).empty();
+                return is_inside ? ""
+                                 : fmt::format("'{}' is no {}number from {} to {}", text,
+                                               std::is_integral_v<Number> ? "whole " : "", low, high);
+              },
+              range.get_description());
           const auto no_number = [](const std::string& text) { return text + " is no number"; };
           if constexpr (std::is_floating_point_v<Number>)
             option_->check([=](const std::string& text) {
@@ -380,6 +388,9 @@ int CommandLine::run(int argc, const char* const* argv) {
     set_up_terminal(program_->terminal);
     const std::vector<std::string> too_many = app_->remaining(true);
     const bool lacks = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+    const std::string_view words = error.what();
+    if (too_many.empty() && words.find(" required ") != words.npos && words.ends_with(" missing"))
+      return refuse(fmt::format("{} needs a value", words.substr(0, words.find(':'))), false, argc, argv);
     return refuse(too_many.empty() ? error.what() : fmt::format("'{}' is one argument too many", too_many.back()),
                   lacks || !too_many.empty(), argc, argv);
   }

@@ -29,7 +29,14 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { add(make(Node::Kind::Null, mark), anchor); }
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    Node node = make(Node::Kind::Null, mark);
+    // The parser's mark of a value that is left out is the next word, lines below.
+    if (!stack_.empty() && stack_.back().node.kind == Node::Kind::Map && !stack_.back().key_expected)
+      if (const auto& [key, at] = stack_.back().node.keys.back(); at.line < node.place.line)
+        node.place = {file_, at.line, at.column + static_cast<int>(key.size()) + 1};
+    add(std::move(node), anchor);
+  }
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);

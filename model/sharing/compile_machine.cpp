@@ -57,6 +57,25 @@ Error note_on_margin(double relative) {
           "margin.relative"};
 }
 
+/// Links that are said to be faster than their standard allows.
+std::vector<Error> notes_on_links(std::span<const LinkSpec> links) {
+  std::vector<Error> notes;
+  const auto look = [&](const LinkBandwidth& bandwidth, std::size_t link, std::string_view key) {
+    if (!bandwidth.theoretical || bandwidth.nominal <= *bandwidth.theoretical) return;
+    Error& note = notes.emplace_back();
+    note.message = fmt::format(
+        "this link moves {:.4g} GB/s where its standard allows {:.4g}; one of the two is wrong, and plans use the "
+        "first",
+        bandwidth.nominal.value, bandwidth.theoretical->value);
+    note.field = path_of(path_of("links", link), key);
+  };
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    look(links[i].bandwidth, i, "bandwidth");
+    if (links[i].back) look(*links[i].back, i, "back");
+  }
+  return notes;
+}
+
 /// Lowers guaranteed bandwidths until the graph guarantees no more than any row of the table.
 Topology held_below_table(Topology machine) {
   if (machine.table() == nullptr) return machine;
@@ -70,12 +89,13 @@ Topology held_below_table(Topology machine) {
 }  // namespace
 
 Expected<Topology> compile(MachineSpec spec, Faults faults) {
-  const double margin = spec.margin.relative;
+  std::vector<Error> said = notes_on_links(spec.links);
+  if (spec.margin.relative > 1) said.push_back(note_on_margin(spec.margin.relative));
   auto machine =
       Topology::assemble(std::move(spec), std::move(faults)).map(held_below_table).and_then(beside_background);
-  if (!machine || margin <= 1) return machine;
+  if (!machine || said.empty()) return machine;
   std::vector<Error> notes(machine->notes().begin(), machine->notes().end());
-  notes.push_back(note_on_margin(margin));
+  std::ranges::move(said, std::back_inserter(notes));
   return machine->with_notes(std::move(notes));
 }
 

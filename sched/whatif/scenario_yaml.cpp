@@ -63,6 +63,10 @@ std::optional<ScenarioJob> compile_job(const ScenarioJobSpec& spec, const TaskSe
 }
 
 Expected<Scenario> scenario_of(const ScenarioSpec& spec, const TaskSet& set, Faults faults) {
+  if (spec.jobs.empty()) {
+    faults.add("jobs", "there are no jobs to run; give one at least");
+    return tl::unexpected(faults.error());
+  }
   if (spec.jobs.size() > kMostScenarioJobs) {
     faults.add("jobs", fmt::format("{} jobs are too many; {} are the most", spec.jobs.size(), kMostScenarioJobs));
     return tl::unexpected(faults.error());

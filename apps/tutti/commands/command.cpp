@@ -101,7 +101,11 @@ Expected<TaskStudy> FileOptions::load_study(bool no_peer) const {
       return invalid_input(fmt::format("--set: '{}' is no NAME=SIZE; write it like image=160MB", text));
     }
     const std::string name = text.substr(0, equals);
-    const auto size = parse_bytes(std::string_view(text).substr(equals + 1));
+    const std::string_view value = std::string_view(text).substr(equals + 1);
+    if (value.ends_with('%'))
+      return invalid_input(fmt::format(
+          "--set {}: '{}' is a share, and this is what shares are of; write a size like 160MB", name, value));
+    const auto size = parse_bytes(value);
     if (!size) return invalid_input(fmt::format("--set {}: {}", name, size.error().message));
     if (!overrides.parameters.emplace(name, *size).second)
       return invalid_input(fmt::format("--set {}: it is given twice; leave one out", name));

@@ -35,13 +35,17 @@ class Usage(Programs):
                 self.refuses(self.tutti(*words), "the value is empty; give one, or leave the option out")
         self.refuses(self.tutti("run", WAFER, "--for", "0"), "--for: no job arrives in no time")
         self.refuses(self.tutti("run", WAFER, "--journal", self.folder / "j", "--journal-size", "1 B"), "--journal-size: files of 1 B would be too many; give 4 KiB or more")
+        self.refuses(self.tutti("check", WAFER, "--policy"), "--policy needs a value; 'tutti check --help' tells how it goes")
+        self.refuses(self.tutti("run", WAFER, "--jobs", "many"), "--jobs: 'many' is no whole number from 1 to 10000000;")
+        self.refuses(self.tutti("check", WAFER, "--set", "image=50%"), "'50%' is a share, and this is what shares are of; write a size like 160MB")
         # A value out of range is no command, where a program runs without one.
-        self.refuses(self.wafer("--jobs", "0"), "--jobs: Value 0 not in range")
+        self.refuses(self.wafer("--jobs", "0"), "--jobs: '0' is no whole number from 1 to")
         self.refuses(self.wafer("genrate"), "there is no command 'genrate'; did you mean 'generate'?")
 
     def test_doubtful_numbers_get_a_note_with_their_place(self):
         example = (ROOT / "configs/machines/inspection-example.yaml").read_text(encoding="utf-8")
-        machine = self.file(example.rstrip("\n") + "\n  margin: {relative: 10}\n", "doubtful.yaml")
+        machine = self.file(example.rstrip("\n").replace("bandwidth: 32 GB/s", "bandwidth: {nominal: 32 GB/s, theoretical: 25.6 GB/s}", 1)
+                            + "\n  margin: {relative: 10}\n", "doubtful.yaml")
         tasks = self.file(f"""version: 1
 machine: "{machine}"
 parameters: {{image: 32 MB}}
@@ -57,6 +61,7 @@ tasks:
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertIn("doubtful.yaml:", run.stderr)
         for note in ("a margin of 10 is 1000 %, which makes each bound 11 times as long; did you mean 0.1?\n",
+                     "this link moves 32 GB/s where its standard allows 25.6; one of the two is wrong, and plans use the first\n",
                      f"note: {tasks}:9:42: this transfer moves nothing; give it a size above 0, or leave it out\n",
                      f"note: {tasks}:10:42: 140% of 'image' is more than all of it; a share is at most 100%\n"):
             self.assertIn(note, run.stderr)

@@ -38,6 +38,16 @@ TEST(Document, KeepsPlacesAndTheOrderOfKeys) {
   EXPECT_EQ(document->items[2].items[0].place, (Place{"f.yaml", 4, 5}));
 }
 
+// A value that is left out is where it should stand, not at the next word; one that is written is where it stands.
+TEST(Document, AValueThatIsLeftOutHasAPlace) {
+  const auto document = parse_document("version: 1\na:\nb: {c:\n  , d: 1}\nee: ~\nf:\n", "n.yaml");
+  ASSERT_TRUE(document);
+  EXPECT_EQ(document->find("a")->place, (Place{"n.yaml", 2, 3}));
+  EXPECT_EQ(document->find("b")->find("c")->place, (Place{"n.yaml", 3, 7}));
+  EXPECT_EQ(document->find("ee")->place, (Place{"n.yaml", 5, 5}));
+  EXPECT_EQ(document->find("f")->place, (Place{"n.yaml", 6, 3}));
+}
+
 TEST(Document, AnAliasIsWhatItStandsFor) {
   const auto document = parse_document("version: 1\na: &a {k: v}\nb: *a\nc: [*a, *a]\n", "f.yaml");
   ASSERT_TRUE(document);

@@ -48,7 +48,6 @@ TEST_F(ScenarioYaml, ReadsBackWhatItWrote) {
   const Scenario scenario{{{TaskId{1u}, Duration{0}, Duration{7}, Duration{1'000'000'001}},
                            {TaskId{0u}, Duration{3}, Duration{3}, Duration{0}}}};
   EXPECT_EQ(load(to_yaml(scenario, set_)).value(), scenario);
-  EXPECT_EQ(load(to_yaml({}, set_)).value(), Scenario{});
 }
 
 TEST_F(ScenarioYaml, SaysWhatIsWrongAndWhere) {
@@ -74,6 +73,10 @@ TEST_F(ScenarioYaml, NamesAllFaults) {
                   "  - {task: left, arrival: 2 ms, ready: 1 ms, takes: 1 ms}\n"),
             "s.yaml:3:12: the task set has no task 'lefd'; did you mean 'left'?\n" + folder_.file("s.yaml") +
                 ":4:40: the job is ready at 1 ms, before it arrives at 2 ms; write 2 ms or later");
+}
+
+TEST_F(ScenarioYaml, RefusesNoJobs) {
+  EXPECT_EQ(error("version: 1\njobs: []\n"), "s.yaml:2:7: there are no jobs to run; give one at least");
 }
 
 TEST_F(ScenarioYaml, RefusesMoreJobsThanItCanShow) {
