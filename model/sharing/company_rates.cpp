@@ -1,6 +1,7 @@
 #include "model/sharing/company_rates.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -59,6 +60,53 @@ std::vector<double> rates_in_company(std::span<const double> capacities, std::sp
     rates.push_back(level * flow.weight);
   }
   return rates;
+}
+
+CompanyTimes::CompanyTimes(std::span<const double> capacities, std::span<const CompanyFlow> flows,
+                           std::vector<FlowVolume> volumes)
+    : loads_(flows.size() * flows.size()), volumes_(std::move(volumes)) {
+  for (const CompanyFlow& flow : flows) {
+    double& own = own_.emplace_back(1 / flow.alone);
+    for (const CapacityUse& use : flow.uses) own = std::max(own, use.cost / capacities[use.capacity.index()]);
+    engine_.push_back(flow.engine);
+  }
+  for (std::size_t f = 0; f < flows.size(); ++f)
+    for (std::size_t g = 0; g < flows.size(); ++g)
+      for (const CapacityUse& use : flows[f].uses)
+        for (const CapacityUse& rivals : flows[g].uses) {
+          if (use.capacity != rivals.capacity) continue;
+          Load& load = loads_[f * flows.size() + g];
+          load.a_byte = std::max(load.a_byte, rivals.cost / capacities[use.capacity.index()]);
+          load.a_level = std::max(load.a_level, load.a_byte * flows[g].weight / flows[f].weight);
+        }
+  std::ranges::stable_sort(volumes_, {}, [&](const FlowVolume& volume) { return engine_[volume.flow]; });
+}
+
+double CompanyTimes::longest(std::size_t flow, double bytes, double most) const {
+  constexpr int kMostSteps = 100;
+  constexpr double kRounding = 1 + 1e-9;
+  double time = 0;
+  for (int step = 0; step < kMostSteps; ++step) {
+    double next = bytes * own_[flow];
+    for (auto first = volumes_.begin(); first != volumes_.end() && next < most;) {
+      const std::uint32_t engine = engine_[first->flow];
+      double moved = 0, level = 0;  // by the engine's flows, and what their level allows
+      auto volume = first;
+      for (; volume != volumes_.end() && engine_[volume->flow] == engine; ++volume) {
+        const Load& rival = load(flow, volume->flow);
+        level = std::max(level, rival.a_level * bytes);
+        const double jobs = std::floor((time + volume->alive) / volume->period) + 1;
+        moved += jobs * volume->bytes * rival.a_byte;
+      }
+      if (engine != engine_[flow]) next += std::min(moved, level);
+      first = volume;
+    }
+    next *= kRounding;
+    if (next >= most) return most;
+    if (next <= time * kRounding) return std::max(next, time);
+    time = next;
+  }
+  return most;
 }
 
 }  // namespace tutti::internal

@@ -32,4 +32,47 @@ struct CompanyFlow {
 [[nodiscard]] std::vector<double> rates_in_company(std::span<const double> capacities,
                                                    std::span<const CompanyFlow> flows);
 
+/// What the jobs of a task move by a flow.
+struct FlowVolume {
+  std::size_t flow = 0;  ///< position among the flows
+  double bytes = 0;      ///< of a job
+  double period = 0;     ///< ns, > 0: from an arrival to the next at least
+  double alive = 0;      ///< ns from its arrival for which a job may move them
+};
+
+/// How long bytes take at most where it is known what the others move meanwhile.
+///
+/// At each instant a flow f is at its own limit, or at a full capacity c, on which nobody has a higher level:
+///   1 = (cost_fc r_f + sum over the other engines K of cost_gc r_g) / C_c,  r_g <= r_f weight_g / weight_f.
+/// Over the time D that B bytes of f take, an engine K so adds at most the least of
+///   what the jobs alive in D can move, ceil((D + alive) / period) of each task, times max over c of cost_gc / C_c, and
+///   B times max over g of K and c of (weight_g cost_gc) / (weight_f C_c);
+/// f itself adds B times the largest of 1 / alone and cost_fc / C_c. The first D that holds them is the bound: bytes
+/// that are not over by then would have had to move less in it. Rivals whose jobs come once an hour count once, where
+/// `rates_in_company` counts them all the time.
+class CompanyTimes {
+ public:
+  /// @param capacities  byte/ns, those guaranteed
+  /// @param volumes     of all flows; each job's bytes are moved while it is alive
+  CompanyTimes(std::span<const double> capacities, std::span<const CompanyFlow> flows, std::vector<FlowVolume> volumes);
+
+  /// ns. @param most  another bound
+  [[nodiscard]] double longest(std::size_t flow, double bytes, double most) const;
+
+ private:
+  /// What a byte of one flow adds to the time of another, ns.
+  struct Load {
+    double a_byte = 0;   // each of the rival's
+    double a_level = 0;  // at most, for each of the own
+  };
+  [[nodiscard]] const Load& load(std::size_t flow, std::size_t rival) const {
+    return loads_[flow * own_.size() + rival];
+  }
+
+  std::vector<double> own_;            // [flows] ns that a byte takes of the flow's own
+  std::vector<std::uint32_t> engine_;  // [flows]
+  std::vector<Load> loads_;            // [flows x flows]
+  std::vector<FlowVolume> volumes_;    // by engine
+};
+
 }  // namespace tutti::internal

@@ -355,18 +355,35 @@ class Splitting {
       return;
     }
     const Bounds bounds(*machine_, result_.resources.size());
-    const std::vector<double> rates = rates_in_company(machine_->capacities(Basis::Guaranteed), company_);
+    const auto capacities = machine_->capacities(Basis::Guaranteed);
+    const std::vector<double> rates = rates_in_company(capacities, company_);
+    const CompanyTimes times(capacities, company_, volumes());
     for (std::size_t i = 0; i < regions_.size(); ++i) {
       OperationPart& part = result_.operations[i].parts[0];
       if (part.kind == OperationPart::Kind::Host) part.regions = {bounds.host(part.least)};
       for (const Region& region : regions_[i]) {
         const bool flows = region.bytes > 0;
-        const double in_company = flows ? (region.bytes + region.filling) / rates[region.flow] : 0;
+        const double bytes = region.bytes + region.filling;
+        const double in_company = flows ? times.longest(region.flow, bytes, bytes / rates[region.flow]) : 0;
         const double alone = flows ? region.bytes / company_[region.flow].alone : 0;
         part.regions.push_back(bounds.batch(region.fixed + in_company));
         part.least = add_saturating(part.least, round_down_ns(alone));
       }
     }
+  }
+
+  /// What the jobs of each task move by each flow.
+  [[nodiscard]] std::vector<FlowVolume> volumes() const {
+    std::map<std::pair<std::size_t, TaskId>, double> bytes;
+    for (std::size_t i = 0; i < regions_.size(); ++i)
+      for (const Region& region : regions_[i])
+        if (region.bytes > 0) bytes[{region.flow, result_.operations[i].task}] += region.bytes + region.filling;
+    std::vector<FlowVolume> volumes;
+    for (const auto& [of, sum] : bytes) {
+      const Task& task = set_.tasks[of.second.index()];
+      volumes.push_back({of.first, sum, as_ns(task.period), as_ns(add_saturating(task.deadline, task.jitter))});
+    }
+    return volumes;
   }
 
   const TaskSet& set_;

@@ -101,8 +101,9 @@ struct OperationSet {
 /// kernel holds its GPU, or a core of its cpu; a host step one of the first cpu. All host work of a task on a cpu has
 /// one core, shared out evenly. What a job does on one resource without anything between is one operation.
 ///
-/// The longest time of a copy is at the rate that it has in any company: one copy of each resource, of any operation of
-/// the set (`rates_in_company`). Every part is submitted by itself, so each region has all costs that its batch could
+/// The longest time of a copy is at the rate that it has in any company, one copy of each resource, of any operation of
+/// the set (`rates_in_company`); or less, by what the others can move in that time (`CompanyTimes`). A job may move
+/// bytes until its deadline: all deadlines are kept, or one is the first that is not. Every part is submitted by itself, so each region has all costs that its batch could
 /// have.
 ///
 /// @param joined  GPUs that are one resource with their engines: less runs side by side, but a job that does all of its

@@ -1,6 +1,9 @@
 #include "model/sharing/company_rates.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -123,6 +126,116 @@ TEST(RatesInCompany, HoldInEveryCompany) {
     }
   }
   EXPECT_GT(2 * near, all);
+}
+
+// Two engines share 100 byte/ns; each has 80 alone. 8000 B take 100 ns alone and 160 beside an engine that copies all
+// the time. A rival that has 1000 B an hour adds them over the memory, 8000 / 80 + 1000 / 100 = 110; twice where a job
+// may be alive until the next one comes. Of one with 500 B every 50 ns, alive for 40, floor((D + 40) / 50) + 1 come:
+// three would be over by 115, when the fourth has come, so 120.
+TEST(CompanyTimes, CountWhatTheOthersMoveMeanwhile) {
+  const std::array capacities{100.0};
+  const std::array flows{copy(0, 80, 100), copy(1, 80, 100)};
+  const auto longest = [&](double bytes, double period, double alive) {
+    return CompanyTimes(capacities, flows, {{0, 8000, 1e6, 1e6}, {1, bytes, period, alive}}).longest(0, 8000, 160);
+  };
+  EXPECT_NEAR(longest(1000, 3.6e12, 1e9), 110, 1e-3);
+  EXPECT_NEAR(longest(1000, 3.6e12, 3.6e12), 120, 1e-3);
+  EXPECT_NEAR(longest(500, 50, 40), 120, 1e-3);
+  EXPECT_NEAR(longest(500, 50, 34), 115, 1e-3) << "the fourth comes at 116 and later";
+  EXPECT_NEAR(longest(500, 10, 30), 160, 1e-3) << "the other bound";
+  EXPECT_NEAR(CompanyTimes(capacities, flows, {{1, 8000, 1e6, 1e6}}).longest(1, 8000, 160), 100, 1e-3) << "its own";
+}
+
+/// Jobs whose bytes are there from their arrival until they are late, one after the other on an engine: what of them a
+/// copy can meet.
+class RandomRivals {
+ public:
+  RandomRivals(Random& random, const RandomCompany& company, double scale) : company_(company) {
+    for (std::size_t f = 0; f < company.flows.size(); ++f)
+      for (int tasks = random.between(1, 2); tasks > 0; --tasks) {
+        const double period = scale * std::exp(random.real(-1.5, 3));
+        volumes.push_back(
+            {f, scale * company.flows[f].alone * random.real(0.02, 1), period, period * random.real(0.2, 2.5)});
+      }
+  }
+
+  /// ns that some bytes of a flow take where all that can come comes as late as it can, or at random.
+  double play(Random& random, std::size_t of, double bytes) const {
+    std::vector<double> faster = company_.capacities;
+    for (double& capacity : faster) capacity *= random.one_in(2) ? 1 : random.real(1, 1.5);
+    std::vector<Job> jobs;
+    for (const FlowVolume& volume : volumes)
+      if (company_.flows[volume.flow].engine != company_.flows[of].engine) add_jobs(random, volume, jobs);
+    double now = 0;
+    for (double left = bytes; left > 0;) {
+      const auto active = active_at(now, jobs);
+      std::vector<SlowFlow> flows{company_.slow(company_.flows[of])};
+      for (const auto& [engine, job] : active) flows.push_back(company_.slow(company_.flows[job->flow]));
+      const std::vector<double> rates = test::slow_max_min(faster, flows);
+      double step = left / rates.front();
+      for (std::size_t i = 0; const auto& [engine, job] : active)
+        step = std::min({step, job->left / rates[++i], job->end - now});
+      for (const Job& job : jobs)
+        if (job.arrival > now) step = std::min(step, job.arrival - now);
+      left -= step * rates.front();
+      for (std::size_t i = 0; const auto& [engine, job] : active) job->left -= step * rates[++i];
+      now += step;
+      if (left < 1e-9 * bytes) break;
+    }
+    return now;
+  }
+
+  std::vector<FlowVolume> volumes;
+
+ private:
+  struct Job {
+    std::size_t flow;
+    double arrival, end, left;
+  };
+
+  static void add_jobs(Random& random, const FlowVolume& volume, std::vector<Job>& jobs) {
+    constexpr int kMost = 40;
+    double arrival = -volume.alive * (1 - 1e-9) + (random.one_in(2) ? 0 : random.real(0, volume.period));
+    for (int n = 0; n < kMost; ++n, arrival += volume.period * (random.one_in(3) ? random.real(1, 1.2) : 1))
+      jobs.push_back({volume.flow, arrival, arrival + volume.alive, volume.bytes});
+  }
+  /// [engines] the job that it moves; the one that has the least time left, so that as many as can be come.
+  [[nodiscard]] std::map<std::uint32_t, Job*> active_at(double now, std::vector<Job>& jobs) const {
+    std::map<std::uint32_t, Job*> active;
+    for (Job& job : jobs) {
+      if (job.arrival > now || job.end <= now || job.left <= 1e-9) continue;
+      Job*& chosen = active[company_.flows[job.flow].engine];
+      if (chosen == nullptr || job.end < chosen->end) chosen = &job;
+    }
+    return active;
+  }
+
+  const RandomCompany& company_;
+};
+
+// No jobs of the others make it longer, on no machine; and chance comes near where the bound is not that of any
+// company.
+TEST(CompanyTimes, HoldWhateverTheOthersMove) {
+  Random random(2);
+  int near = 0, shorter = 0;
+  for (int round = 0; round < test::rounds(1000); ++round) {
+    const RandomCompany company(random);
+    const RandomRivals rivals(random, company, 1000);
+    const std::vector<double> rates = rates_in_company(company.capacities, company.flows);
+    const CompanyTimes times(company.capacities, company.flows, rivals.volumes);
+    for (std::size_t f = 0; f < rates.size(); ++f) {
+      const double bytes = company.flows[f].alone * random.real(200, 2000), most = bytes / rates[f];
+      const double bound = times.longest(f, bytes, most);
+      if (bound > most * 0.999) continue;
+      ++shorter;
+      double worst = 0;
+      for (int draw = 0; draw < 5; ++draw) worst = std::max(worst, rivals.play(random, f, bytes));
+      ASSERT_LE(worst, bound * (1 + 1e-6)) << "round " << round << ", flow " << f;
+      near += worst > bound * 0.95 ? 1 : 0;
+    }
+  }
+  EXPECT_GT(shorter, test::rounds(1000) / 10);
+  EXPECT_GT(20 * near, shorter);
 }
 
 }  // namespace
