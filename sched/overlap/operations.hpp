@@ -103,8 +103,8 @@ struct OperationSet {
 ///
 /// The longest time of a copy is at the rate that it has in any company, one copy of each resource, of any operation of
 /// the set (`rates_in_company`); or less, by what the others can move in that time (`CompanyTimes`). A job may move
-/// bytes until its deadline: all deadlines are kept, or one is the first that is not. Every part is submitted by itself, so each region has all costs that its batch could
-/// have.
+/// bytes until its deadline: all deadlines are kept, or one is the first that is not. Every part is submitted by
+/// itself, so each region has all costs that its batch could have.
 ///
 /// @param joined  GPUs that are one resource with their engines: less runs side by side, but a job that does all of its
 ///                work there waits for a less urgent one once, and not on every engine again
