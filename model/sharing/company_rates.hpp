@@ -48,8 +48,8 @@ struct FlowVolume {
 ///   what the jobs alive in D can move, ceil((D + alive) / period) of each task, times max over c of cost_gc / C_c, and
 ///   B times max over g of K and c of (weight_g cost_gc) / (weight_f C_c);
 /// f itself adds B times the largest of 1 / alone and cost_fc / C_c. The first D that holds them is the bound: bytes
-/// that are not over by then would have had to move less in it. Rivals whose jobs come once an hour count once, where
-/// `rates_in_company` counts them all the time.
+/// that are not over by then would have had to move less in it. Rivals whose jobs come once an hour count once or twice,
+/// where `rates_in_company` counts them all the time.
 class CompanyTimes {
  public:
   /// @param capacities  byte/ns, those guaranteed
