@@ -243,9 +243,11 @@ Batch::Batch(const Topology& machine, std::vector<CommandStream> streams, Mergin
 }
 
 bool Batch::finds_shared_engines() const {
-  if (merging_ != Merging::On) return merging_ == Merging::Off;
-  return std::ranges::any_of(work_, [](const StreamWork& work) {
-    return work.route_class != kNone && (work.engines[0] != work.engines[1] || work.landing != kNone || work.by_kernel);
+  if (merging_ == Merging::Off) return true;
+  return std::ranges::any_of(work_, [&](const StreamWork& work) {
+    if (work.route_class == kNone) return false;
+    if (work.by_kernel) return true;  // a kernel of another chain may hold its GPU
+    return merging_ == Merging::On && (work.engines[0] != work.engines[1] || work.landing != kNone);
   });
 }
 

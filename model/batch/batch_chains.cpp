@@ -118,8 +118,8 @@ std::uint32_t BatchChains::join_owners(std::array<EngineId, 2> engines, std::uin
   if (gone == kept || gone == stream) return kept;
   for (std::uint32_t s = 0; s < stream; ++s)
     if (chain_of_[s] == gone) chain_of_[s] = kept;
-  for (std::size_t e = 0; e < engine_count_; ++e)
-    if (owner_[e] == (epoch | gone)) owner_[e] = epoch | kept;
+  for (std::uint64_t& owner : owner_)  // of GPUs, too, whose kernels copy
+    if (owner == (epoch | gone)) owner = epoch | kept;
   return kept;
 }
 

@@ -94,6 +94,22 @@ TEST(CopyMethods, ByKernelsHoldTheGpu) {
   EXPECT_DOUBLE_EQ(length_of(machine, kernel + "  - {from: mem0, to: gpu0, size: 1 kB, method: inline}\n"), 31'100);
 }
 
+// The kernel copies until 22 us; that of the other stream waits for it from 8 us on, whichever chains both are in: 42.
+TEST(CopyMethods, ByKernelsHoldTheGpuHoweverStreamsAreMerged) {
+  const Topology machine = machine_of_methods();
+  const Batch drawn = test::make_batch(machine,
+                                       "  - {from: mem0, to: gpu1, size: 10 kB}\n"
+                                       "  - {from: mem0, to: gpu1, size: 10 kB}\n"
+                                       "  - {from: mem0, to: gpu0, size: 100 kB, method: sm}\n"
+                                       "  - {from: gpu1, to: mem0, size: 10 kB, kernel: {on: gpu0, time: 20 us}}\n");
+  BatchSimulation simulation;
+  for (const Merging merging : {Merging::On, Merging::Off, Merging::Transitive}) {
+    const Batch batch = Batch::make(machine, {drawn.streams().begin(), drawn.streams().end()}, merging).value();
+    EXPECT_DOUBLE_EQ(predict(*find_planner("all_at_once"), batch, Basis::Nominal, simulation), 42'000)
+        << to_string(merging);
+  }
+}
+
 // 1 MB costs 100 us more and 10 MB 190: 5.5 MB costs 145 us more, 20 MB 190 and nothing 0; all beside 7 us and its
 // bytes at 10 GB/s.
 TEST(CopyMethods, MayCostMoreBySize) {
