@@ -64,41 +64,55 @@ std::vector<double> rates_in_company(std::span<const double> capacities, std::sp
 
 CompanyTimes::CompanyTimes(std::span<const double> capacities, std::span<const CompanyFlow> flows,
                            std::vector<FlowVolume> volumes)
-    : loads_(flows.size() * flows.size()), volumes_(std::move(volumes)) {
-  for (const CompanyFlow& flow : flows) {
-    double& own = own_.emplace_back(1 / flow.alone);
-    for (const CapacityUse& use : flow.uses) own = std::max(own, use.cost / capacities[use.capacity.index()]);
-    engine_.push_back(flow.engine);
-  }
-  for (std::size_t f = 0; f < flows.size(); ++f)
-    for (std::size_t g = 0; g < flows.size(); ++g)
-      for (const CapacityUse& use : flows[f].uses)
-        for (const CapacityUse& rivals : flows[g].uses) {
-          if (use.capacity != rivals.capacity) continue;
-          Load& load = loads_[f * flows.size() + g];
-          load.a_byte = std::max(load.a_byte, rivals.cost / capacities[use.capacity.index()]);
-          load.a_level = std::max(load.a_level, load.a_byte * flows[g].weight / flows[f].weight);
-        }
-  std::ranges::stable_sort(volumes_, {}, [&](const FlowVolume& volume) { return engine_[volume.flow]; });
+    : capacities_(capacities),
+      flows_(flows),
+      volumes_(std::move(volumes)),
+      loaded_(flows.size()),
+      loads_(flows.size()) {
+  std::ranges::stable_sort(volumes_, {}, [&](const FlowVolume& volume) { return flows_[volume.flow].engine; });
 }
 
-double CompanyTimes::longest(std::size_t flow, double bytes, double most) const {
+void CompanyTimes::load(std::size_t flow) {
+  if (std::exchange(loaded_, flow) == flow) return;
+  bytes_ = 0;
+  const CompanyFlow& own = flows_[flow];
+  own_ = 1 / own.alone;
+  std::ranges::fill(loads_, Load{});
+  for (const CapacityUse& use : own.uses) {
+    const double capacity = capacities_[use.capacity.index()];
+    own_ = std::max(own_, use.cost / capacity);
+    for (std::size_t g = 0; g < flows_.size(); ++g)
+      for (const CapacityUse& rivals : flows_[g].uses)
+        if (rivals.capacity == use.capacity) loads_[g].a_byte = std::max(loads_[g].a_byte, rivals.cost / capacity);
+  }
+  for (std::size_t g = 0; g < flows_.size(); ++g) loads_[g].a_level = loads_[g].a_byte * flows_[g].weight / own.weight;
+}
+
+double CompanyTimes::longest(std::size_t flow, double bytes, double most) {
+  load(flow);
+  if (bytes != bytes_ || most != most_) found_ = first_time(flow, bytes, most);
+  bytes_ = bytes;
+  most_ = most;
+  return found_;
+}
+
+double CompanyTimes::first_time(std::size_t flow, double bytes, double most) const {
   constexpr int kMostSteps = 100;
   constexpr double kRounding = 1 + 1e-9;
   double time = 0;
   for (int step = 0; step < kMostSteps; ++step) {
-    double next = bytes * own_[flow];
+    double next = bytes * own_;
     for (auto first = volumes_.begin(); first != volumes_.end() && next < most;) {
-      const std::uint32_t engine = engine_[first->flow];
+      const std::uint32_t engine = flows_[first->flow].engine;
       double moved = 0, level = 0;  // by the engine's flows, and what their level allows
       auto volume = first;
-      for (; volume != volumes_.end() && engine_[volume->flow] == engine; ++volume) {
-        const Load& rival = load(flow, volume->flow);
+      for (; volume != volumes_.end() && flows_[volume->flow].engine == engine; ++volume) {
+        const Load& rival = loads_[volume->flow];
         level = std::max(level, rival.a_level * bytes);
         const double jobs = std::floor((time + volume->alive) / volume->period) + 1;
         moved += jobs * volume->bytes * rival.a_byte;
       }
-      if (engine != engine_[flow]) next += std::min(moved, level);
+      if (engine != flows_[flow].engine) next += std::min(moved, level);
       first = volume;
     }
     next *= kRounding;

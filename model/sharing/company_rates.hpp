@@ -48,31 +48,34 @@ struct FlowVolume {
 ///   what the jobs alive in D can move, ceil((D + alive) / period) of each task, times max over c of cost_gc / C_c, and
 ///   B times max over g of K and c of (weight_g cost_gc) / (weight_f C_c);
 /// f itself adds B times the largest of 1 / alone and cost_fc / C_c. The first D that holds them is the bound: bytes
-/// that are not over by then would have had to move less in it. Rivals whose jobs come once an hour count once or twice,
-/// where `rates_in_company` counts them all the time.
+/// that are not over by then would have had to move less in it. Rivals whose jobs come once an hour count once or
+/// twice, where `rates_in_company` counts them all the time.
 class CompanyTimes {
  public:
-  /// @param capacities  byte/ns, those guaranteed
+  /// @param capacities  byte/ns, those guaranteed; outlive this, as flows do
   /// @param volumes     of all flows; each job's bytes are moved while it is alive
   CompanyTimes(std::span<const double> capacities, std::span<const CompanyFlow> flows, std::vector<FlowVolume> volumes);
 
-  /// ns. @param most  another bound
-  [[nodiscard]] double longest(std::size_t flow, double bytes, double most) const;
+  /// ns. Quick where the flow is that of the call before, and at once where the bytes are, too: chunks of a copy.
+  /// @param most  another bound
+  [[nodiscard]] double longest(std::size_t flow, double bytes, double most);
 
  private:
-  /// What a byte of one flow adds to the time of another, ns.
+  /// What a rival adds to the time of a flow, ns.
   struct Load {
     double a_byte = 0;   // each of the rival's
     double a_level = 0;  // at most, for each of the own
   };
-  [[nodiscard]] const Load& load(std::size_t flow, std::size_t rival) const {
-    return loads_[flow * own_.size() + rival];
-  }
+  void load(std::size_t flow);
+  [[nodiscard]] double first_time(std::size_t flow, double bytes, double most) const;
 
-  std::vector<double> own_;            // [flows] ns that a byte takes of the flow's own
-  std::vector<std::uint32_t> engine_;  // [flows]
-  std::vector<Load> loads_;            // [flows x flows]
-  std::vector<FlowVolume> volumes_;    // by engine
+  std::span<const double> capacities_;
+  std::span<const CompanyFlow> flows_;
+  std::vector<FlowVolume> volumes_;          // by engine
+  std::size_t loaded_;                       // the flow that the rest is of; beyond all: none
+  double bytes_ = 0, most_ = 0, found_ = 0;  // of the last call
+  double own_ = 0;                           // ns that a byte takes of its own
+  std::vector<Load> loads_;                  // [flows]
 };
 
 }  // namespace tutti::internal

@@ -81,6 +81,11 @@ class JoinedParts {
     const auto [first, second] = std::minmax({root(a), root(b)});
     parent_[second] = first;
   }
+  /// Joins two parts, where both are there.
+  void join_if_there(const ResourcePart& a, const ResourcePart& b) {
+    const auto first = place_.find(a), second = place_.find(b);
+    if (first != place_.end() && second != place_.end()) join(first->second, second->second);
+  }
   [[nodiscard]] std::vector<std::string> names(const Topology* machine) const {
     std::vector<std::string> names;
     for (const ResourcePart& part : parts_) names.push_back(name_of(machine, part));
@@ -215,8 +220,7 @@ class Splitting {
  public:
   explicit Splitting(const TaskSet& set) : set_(set), machine_(set.machine ? &*set.machine : nullptr), cores_(set) {}
 
-  /// @param joined  GPUs that are one resource with their engines
-  OperationSet split(std::span<const VertexId> joined) {
+  OperationSet split(const Joining& joining) {
     for (std::size_t i = 0; i < set_.tasks.size(); ++i) {
       auto& job = result_.jobs.emplace_back();
       for (const JobStep& step : set_.tasks[i].steps) {
@@ -233,7 +237,16 @@ class Splitting {
         }
       }
     }
-    for (const VertexId gpu : joined)
+    const auto join_engines = [&](EngineId a, EngineId b) {
+      using enum ResourcePart::Kind;
+      resources_.join_if_there({Engine, a.value}, {Engine, b.value});
+    };
+    for (const VertexId gpu : joining.peers) {
+      join_engines(machine_->engine_in(gpu), machine_->peer_engine_in(gpu));
+      join_engines(machine_->engine_out(gpu), machine_->peer_engine_out(gpu));
+    }
+    for (const VertexId gpu : joining.engines) join_engines(machine_->engine_in(gpu), machine_->engine_out(gpu));
+    for (const VertexId gpu : joining.gpus)
       for (const EngineId engine : {machine_->engine_in(gpu), machine_->engine_out(gpu)})
         resources_.join(processor(gpu, {}), resources_.add({ResourcePart::Kind::Engine, engine.value}));
     result_.units = resources_.names(machine_);
@@ -357,7 +370,7 @@ class Splitting {
     const Bounds bounds(*machine_, result_.resources.size());
     const auto capacities = machine_->capacities(Basis::Guaranteed);
     const std::vector<double> rates = rates_in_company(capacities, company_);
-    const CompanyTimes times(capacities, company_, volumes());
+    CompanyTimes times(capacities, company_, volumes());
     for (std::size_t i = 0; i < regions_.size(); ++i) {
       OperationPart& part = result_.operations[i].parts[0];
       if (part.kind == OperationPart::Kind::Host) part.regions = {bounds.host(part.least)};
@@ -491,7 +504,7 @@ std::vector<Duration> least_times(const OperationSet& operations) {
   return times;
 }
 
-Expected<OperationSet> operations_of(const TaskSet& set, std::span<const VertexId> joined) {
+Expected<OperationSet> operations_of(const TaskSet& set, const Joining& joining) {
   for (const Task& task : set.tasks) {
     if (says_what_jobs_hold(task)) continue;
     return tl::unexpected(Error{
@@ -501,7 +514,7 @@ Expected<OperationSet> operations_of(const TaskSet& set, std::span<const VertexI
                     task.name),
         task.place});
   }
-  return Splitting(set).split(joined);
+  return Splitting(set).split(joining);
 }
 
 std::vector<VertexId> gpus_of(const TaskSet& set) {

@@ -94,6 +94,15 @@ struct OperationSet {
 /// turn.
 [[nodiscard]] Duration longest_alone(const OperationSet& operations, TaskId task);
 
+/// What is one resource although it need not be. Less runs side by side then; but a job that does all of its work there
+/// waits for a less urgent one once, and not on every engine again, and copies have fewer others beside them. So a GPU
+/// with one engine more can always do as one without it.
+struct Joining {
+  std::vector<VertexId> gpus = {};     ///< with their engines
+  std::vector<VertexId> engines = {};  ///< of a GPU, in and out: as if it had one
+  std::vector<VertexId> peers = {};    ///< those for copies between GPUs with the others of the GPU: as if it had two
+};
+
 /// Splits jobs into operations.
 ///
 /// A copy holds its engine, of one GPU in one direction; a copy through a memory is two (`Leg`). A copy whose landing
@@ -106,10 +115,8 @@ struct OperationSet {
 /// bytes until its deadline: all deadlines are kept, or one is the first that is not. Every part is submitted by
 /// itself, so each region has all costs that its batch could have.
 ///
-/// @param joined  GPUs that are one resource with their engines: less runs side by side, but a job that does all of its
-///                work there waits for a less urgent one once, and not on every engine again
 /// @errors InvalidInput: a task without a job, whose resources nobody knows
-[[nodiscard]] Expected<OperationSet> operations_of(const TaskSet& set, std::span<const VertexId> joined = {});
+[[nodiscard]] Expected<OperationSet> operations_of(const TaskSet& set, const Joining& joining = {});
 
 /// GPUs with engines or kernels that the set uses.
 [[nodiscard]] std::vector<VertexId> gpus_of(const TaskSet& set);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -88,17 +90,31 @@ LocalDeadlines released(const TaskSet& set, const OperationSet& operations, cons
   return responses(set, operations, released) == responses(set, operations, held) ? released : held;
 }
 
-/// GPUs to join with their engines, in the order in which that is tried: all, each alone, all but each.
-std::vector<std::vector<VertexId>> choices_to_join(const TaskSet& set) {
+/// What to join, in the order in which it is tried. GPUs with their engines: all, each alone, all but each. Then
+/// engines alone, of all GPUs and of each; of a small set with each choice of GPUs beside.
+std::vector<Joining> choices_to_join(const TaskSet& set, const OperationSet& apart) {
   constexpr std::size_t kMostGpus = 16;  // of which each is tried
-  const std::vector<VertexId> gpus = gpus_of(set);
-  std::vector<std::vector<VertexId>> choices{gpus};
-  if (gpus.size() < 2 || gpus.size() > kMostGpus) return choices;
-  for (const VertexId gpu : gpus) choices.push_back({gpu});
-  for (const VertexId gpu : gpus) {
-    choices.push_back(gpus);
-    std::erase(choices.back(), gpu);
+  constexpr std::size_t kSmall = 64;     // operations
+  const std::vector<VertexId> all = gpus_of(set);
+  const std::span<const VertexId> each(all.data(), all.size() > 1 && all.size() <= kMostGpus ? all.size() : 0);
+  std::vector<std::vector<VertexId>> gpus{{}, all};
+  for (const VertexId gpu : each) gpus.push_back({gpu});
+  for (const VertexId gpu : each) {
+    gpus.push_back(all);
+    std::erase(gpus.back(), gpu);
   }
+  std::vector<Joining> engines{{}, {.peers = all}, {.engines = all, .peers = all}};
+  for (const VertexId gpu : each) {
+    engines.push_back({.peers = {gpu}});
+    engines.push_back({.engines = {gpu}, .peers = {gpu}});
+  }
+  std::vector<Joining> choices;
+  for (std::size_t e = 0; e < engines.size(); ++e)
+    for (std::size_t g = 0; g < gpus.size(); ++g) {
+      if (e > 0 && g > 0 && apart.operations.size() > kSmall) break;
+      choices.push_back(engines[e]);
+      choices.back().gpus = gpus[g];
+    }
   return choices;
 }
 
@@ -108,14 +124,21 @@ struct Kept {
   LocalDeadlines deadlines;
 };
 
-/// Every engine for itself, or some GPUs joined with theirs.
+/// [operations] the resource of each: what joining decides.
+std::vector<std::size_t> resources_of(const OperationSet& operations) {
+  std::vector<std::size_t> resources;
+  for (const Operation& operation : operations.operations) resources.push_back(operation.resource);
+  return resources;
+}
+
+/// Every engine for itself, or some joined.
 /// @param apart  the former
 std::optional<Kept> find_kept(const TaskSet& set, const OperationSet& apart) {
   if (auto found = find_local_deadlines(set, apart)) return Kept{apart, *std::move(found)};
-  if (!fits(set, apart)) return std::nullopt;  // joined it fits less
-  for (const std::vector<VertexId>& choice : choices_to_join(set)) {
+  std::set<std::vector<std::size_t>> tried{resources_of(apart)};
+  for (const Joining& choice : choices_to_join(set, apart)) {
     auto joined = operations_of(set, choice);
-    if (!joined) continue;
+    if (!joined || !tried.insert(resources_of(*joined)).second || !fits(set, *joined)) continue;
     if (auto found = find_local_deadlines(set, *joined)) return Kept{*std::move(joined), *std::move(found)};
   }
   return std::nullopt;

@@ -27,7 +27,7 @@ struct OverlapVerdict {
 /// task of it with a local deadline. Device memory is not counted.
 ///
 /// Not schedulable only where that is proven whatever the order and whatever the costs (`OverlapRefusal`). Where no
-/// local deadlines are found for every engine by itself, GPUs are joined with their engines: all, each, all but each.
+/// local deadlines are found for every engine by itself, some are joined (`Joining`).
 /// @errors as `operations_of`
 /// @sufficient
 [[nodiscard]] Expected<OverlapVerdict> decide_overlapping(const TaskSet& set);

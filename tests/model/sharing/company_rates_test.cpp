@@ -222,7 +222,7 @@ TEST(CompanyTimes, HoldWhateverTheOthersMove) {
     const RandomCompany company(random);
     const RandomRivals rivals(random, company, 1000);
     const std::vector<double> rates = rates_in_company(company.capacities, company.flows);
-    const CompanyTimes times(company.capacities, company.flows, rivals.volumes);
+    CompanyTimes times(company.capacities, company.flows, rivals.volumes);
     for (std::size_t f = 0; f < rates.size(); ++f) {
       const double bytes = company.flows[f].alone * random.real(200, 2000), most = bytes / rates[f];
       const double bound = times.longest(f, bytes, most);

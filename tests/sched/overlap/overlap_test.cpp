@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -398,6 +399,41 @@ TEST(Overlap, BoundsEveryRunThatAnAdversaryFinds) {
 
 // Longest times that are 2 % too short: the adversary finds it.
 TEST(Overlap, IsFoundOutWhereItsTimesAreTooShort) { EXPECT_GT(attack(test::rounds(300), 0.98).unsafe, 3); }
+
+/// The set where a GPU has so many copy engines.
+TaskSet with_engines(const TaskSet& set, std::size_t gpu, int engines) {
+  MachineSpec spec = set.machine->spec();
+  spec.vertices[set.machine->gpus()[gpu].index()].copy_engines = engines;
+  return test::on_machine(set, compile(spec).value());
+}
+
+TaskSet stretched(TaskSet set, double factor) {
+  for (Task& task : set.tasks)
+    for (Duration* const time : {&task.period, &task.deadline})
+      *time = Duration{static_cast<std::int64_t>(factor * as_ns(*time)) + 1};
+  return set;
+}
+
+// A GPU with one engine more can do as one without it: sets that are stretched until they just hold hold there, too.
+TEST(Overlap, OneCopyEngineMoreIsNeverWorse) {
+  Random random(7);
+  const Topology machine = test::overlap_machine();
+  for (int round = 0; round < test::rounds(60); ++round) {
+    const TaskSet set = test::random_overlap_set(random, machine);
+    const auto gpu = random.below(machine.gpus().size());
+    const int engines = random.between(1, 2);
+    const auto holds = [&](double factor, int with) {
+      return answer_overlapping(with_engines(stretched(set, factor), gpu, with)) == Answer::Schedulable;
+    };
+    double low = 0.02, high = 4;
+    for (int step = 0; step < 8; ++step) {
+      const double middle = std::sqrt(low * high);
+      (holds(middle, engines) ? high : low) = middle;
+    }
+    EXPECT_TRUE(!holds(high, engines) || holds(high, engines + 1))
+        << "round " << round << ", GPU " << gpu << ", " << engines << " engines, " << high;
+  }
+}
 
 }  // namespace
 }  // namespace tutti::internal
