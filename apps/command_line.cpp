@@ -154,21 +154,15 @@ Option& Option::between(std::int64_t low, std::int64_t high) {
       [&](auto* value) {
         using Number = typename Inside<std::remove_pointer_t<decltype(value)>>::type;
         if constexpr (std::is_arithmetic_v<Number> && !std::is_same_v<Number, bool>) {
-          const CLI::Range range(static_cast<Number>(low), static_cast<Number>(high));
-          option_->check(
-              [=](std::string text) {
-                const bool is_inside = range(text).empty();
-                return is_inside ? ""
-                                 : fmt::format("'{}' is no {}number from {} to {}", text,
-                                               std::is_integral_v<Number> ? "whole " : "", low, high);
-              },
-              range.get_description());
-          const auto no_number = [](const std::string& text) { return text + " is no number"; };
-          if constexpr (std::is_floating_point_v<Number>)
-            option_->check([=](const std::string& text) {
-              double number = 0;
-              return CLI::detail::lexical_cast(text, number) && number == number ? "" : no_number(text);
-            });
+          const auto first = static_cast<Number>(low), last = static_cast<Number>(high);
+          const auto fault = [=](const std::string& text) {
+            Number number{};
+            const bool is_inside = CLI::detail::lexical_cast(text, number) && number >= first && number <= last;
+            return is_inside ? ""
+                             : fmt::format("'{}' is no {}number from {} to {}", text,
+                                           std::is_integral_v<Number> ? "whole " : "", low, high);
+          };
+          option_->check(fault, CLI::Range(first, last).get_description());
         } else {
           throw std::logic_error("only numbers have ranges");
         }

@@ -49,7 +49,7 @@ struct tutti_change_requests {
 };
 struct tutti_job {
   const tutti::Job& value;
-  std::string_view step = {};
+  std::string_view step = {};  // of a std::string, so with a 0 behind it
 };
 struct tutti_kept_buffers {
   const tutti::KeptBuffers& value;

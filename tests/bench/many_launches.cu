@@ -10,22 +10,14 @@
 
 #include <tutti/tutti.hpp>
 
+#include "tests/bench/value_of.hpp"
+
 namespace {
 
+using tutti::bench::value_of;
 using Clock = std::chrono::steady_clock;
 
 __global__ void nothing() {}
-
-[[noreturn]] void fail(const tutti::Error& error) {
-  std::fprintf(stderr, "%s\n", error.text().c_str());
-  std::exit(error.code == tutti::ErrorCode::InvalidInput ? 2 : 3);
-}
-
-template <class T>
-T value_of(tutti::Expected<T> value) {
-  if (!value) fail(value.error());
-  return *std::move(value);
-}
 
 double us_since(Clock::time_point begin) {
   return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
@@ -71,13 +63,11 @@ int main(int argc, char** argv) {
   tutti::Kernels kernels;
   constexpr int kLaunches[] = {1, 10, 100, 1000, 10'000};
   for (const int launches : kLaunches)
-    if (auto added = kernels.add(
-            std::to_string(launches), [](const tutti::KernelLaunch&) {},
-            [launches](const tutti::KernelLaunch&, tutti::DeviceStream stream) {
-              for (int i = 0; i < launches; ++i) nothing<<<1, 1, 0, stream>>>();
-            });
-        !added)
-      fail(added.error());
+    value_of(kernels.add(
+        std::to_string(launches), [](const tutti::KernelLaunch&) {},
+        [launches](const tutti::KernelLaunch&, tutti::DeviceStream stream) {
+          for (int i = 0; i < launches; ++i) nothing<<<1, 1, 0, stream>>>();
+        }));
   tutti::Runtime runtime =
       value_of(tutti::Runtime::open(machine, kernels, {.kind = tutti::BackendKind::Cuda, .bind = {{"gpu0", argv[1]}}}));
   std::printf("launches  prepare ms  issue us  worst us  length us\n");

@@ -1,5 +1,6 @@
 // Copies between memory of the program that was wrapped and a GPU, beside copies of the library's own memory: lengths
-// of batches, in turns, and their ratio. Usage: wrapped_copies MACHINE [RUNS]
+// of batches, in turns, and their ratio. Usage: wrapped_copies
+// MACHINE MEMORY GPU [RUNS]
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -9,20 +10,13 @@
 
 #include <tutti/tutti.hpp>
 
+#include "tests/bench/value_of.hpp"
+
 namespace {
 
+using tutti::bench::value_of;
+
 constexpr std::int64_t kSizes[] = {1 << 20, 16 << 20, 256 << 20};
-
-[[noreturn]] void fail(const tutti::Error& error) {
-  std::fprintf(stderr, "%s\n", error.text().c_str());
-  std::exit(error.code == tutti::ErrorCode::InvalidInput ? 2 : 3);
-}
-
-template <class T>
-T value_of(tutti::Expected<T> value) {
-  if (!value) fail(value.error());
-  return *std::move(value);
-}
 
 double median(std::vector<double> values) {
   std::ranges::sort(values);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "runtime/cuda/handles.hpp"
+#include "runtime/cuda/lane_pool.hpp"
 #include "tests/runtime/small_machine.hpp"
 
 namespace tutti::internal {
@@ -144,7 +145,7 @@ TEST(ForeignMemory, BehindADescriptorIsWrapped) {
 TEST(ForeignStream, CallsTheHostWhileTheGatesOfAllLanesAreClosed) {
   const auto station = make_station();
   std::vector<PreparedBatch> batches;
-  for (int i = 0; i < 28; ++i)
+  for (std::size_t i = 0; i < cuda::LanePool::kMostLanes; ++i)
     batches.push_back(station->prepare({test::kernel_stream("s", station->at("gpu0"), "spin", 1000)}, {{}}));
   const cuda::DeviceGuard guard(0);
   const cuda::Stream stream = cuda::make_stream(0).value();

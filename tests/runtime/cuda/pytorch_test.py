@@ -44,12 +44,15 @@ class PyTorch(unittest.TestCase):
         self.assertTrue(handle, self.tutti.tutti_last_error())
         return handle
 
-    def wrap(self, place, tensor):
-        capsule = tensor.__dlpack__(max_version=(1, 0))
+    def wrapped(self, place, capsule):
         address = ctypes.pythonapi.PyCapsule_GetPointer
         address.restype, address.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-        managed = address(capsule, b"dltensor_versioned")
-        buffer = self.made(self.tutti.tutti_buffer_wrap_tensor(ctypes.c_void_p(self.runtime), place, ctypes.c_void_p(managed)))
+        managed = ctypes.c_void_p(address(capsule, b"dltensor_versioned"))
+        return self.tutti.tutti_buffer_wrap_tensor(ctypes.c_void_p(self.runtime), place, managed)
+
+    def wrap(self, place, tensor):
+        capsule = tensor.__dlpack__(max_version=(1, 0))
+        buffer = self.made(self.wrapped(place, capsule))
         rename = ctypes.pythonapi.PyCapsule_SetName
         rename.argtypes = [ctypes.py_object, ctypes.c_char_p]
         rename(capsule, b"used_dltensor_versioned")  # it is the runtime's
@@ -92,10 +95,7 @@ class PyTorch(unittest.TestCase):
 
     def test_a_tensor_with_gaps_is_refused(self):
         capsule = torch.zeros(COUNT, 2, device="cuda")[:, 0].__dlpack__(max_version=(1, 0))
-        address = ctypes.pythonapi.PyCapsule_GetPointer
-        address.restype, address.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-        managed = address(capsule, b"dltensor_versioned")
-        self.assertFalse(self.tutti.tutti_buffer_wrap_tensor(ctypes.c_void_p(self.runtime), b"gpu0", ctypes.c_void_p(managed)))
+        self.assertFalse(self.wrapped(b"gpu0", capsule))
         self.assertIn(b"follow each other", self.tutti.tutti_last_error())
 
 
