@@ -1,12 +1,7 @@
 #pragma once
 #include <cstdint>
 
-/// Marks what a host and the kernels of a GPU both execute.
-#if defined(__CUDACC__)
-#define TUTTI_HOST_DEVICE __host__ __device__
-#else
-#define TUTTI_HOST_DEVICE
-#endif
+#include "model/base/host_device.hpp"
 
 namespace tutti::internal {
 

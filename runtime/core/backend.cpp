@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/core/led_run.hpp"
+
 namespace tutti::internal {
 namespace {
 
@@ -33,6 +35,10 @@ bool reaches(const Topology& machine, const Kernel& kernel, VertexId place) {
 }
 
 }  // namespace
+
+Expected<std::unique_ptr<LedRun>> DeviceBackend::lead(LedSet) {
+  return invalid_input(fmt::format("backend '{}' has no conductor of its own; the host leads its runs", name()));
+}
 
 void fill_kernel_inputs(const Batch& batch, std::span<StreamBinding> bindings) {
   const auto streams = batch.streams();

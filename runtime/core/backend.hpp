@@ -122,6 +122,8 @@ class BackendBatch {
 };
 
 class Baselines;
+class LedRun;
+struct LedSet;
 
 /// A machine that can really move bytes and run kernels. It may be wrapped (tracing, faults): nothing asks what it is
 /// behind this interface.
@@ -202,6 +204,11 @@ class DeviceBackend {
   /// @errors InvalidInput: an unknown kernel, a buffer too small or in the wrong place. Kernel, Machine: a
   ///         kernel that does more than enqueue, the driver's refusal.
   [[nodiscard]] virtual Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) = 0;
+  /// Prepares a run whose jobs the machine itself leads (`runtime/core/led_run.hpp`), so that it needs nothing more of
+  /// the host but runs that are armed ahead. The kernels of its plans have run once. May allocate.
+  /// @errors InvalidInput: a plan that only the host can lead, with the reason; so is every one of a backend that has
+  ///         no conductor. Machine: the driver's refusal.
+  [[nodiscard]] virtual Expected<std::unique_ptr<LedRun>> lead(LedSet set);
 };
 
 /// Sets each missing kernel input to the destination of its stream's transfer, where the kernel reaches that. For

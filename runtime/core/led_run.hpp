@@ -1,0 +1,50 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/core/backend.hpp"
+#include "runtime/core/set_conductor.hpp"
+
+namespace tutti::internal {
+
+/// A set whose jobs the machine itself leads: one job at a time, in the order of its policy, while the host only arms
+/// runs ahead.
+struct LedSet {
+  bool by_deadline = false;
+  std::vector<LedTask> tasks;
+  std::vector<LedBatch> batches;                           ///< [batches of all tasks]
+  std::vector<std::vector<std::vector<BoundPlan>>> plans;  ///< [tasks][buffer sets][batches of a job]
+  Duration host_away{};  ///< how long the host may be away: so much is armed ahead, as far as queues take it
+
+  /// Where the batches of a task's jobs begin among those of all tasks.
+  [[nodiscard]] const LedBatch* batches_of(std::size_t task) const { return batches.data() + tasks[task].first_batch; }
+};
+
+/// A run that the machine leads. For one thread of the host.
+class LedRun {
+ public:
+  virtual ~LedRun() = default;
+
+  /// How long the host may be away: until the first of the queues that are full now would be empty.
+  [[nodiscard]] virtual Duration host_away() const = 0;
+  /// Arms runs, as many as are wanted ahead. Allocates nothing.
+  virtual void arm() = 0;
+  /// Starts the run's time. @param epoch  its start on the clock, not before now @pre armed
+  virtual void begin(Duration epoch) = 0;
+  /// The next record, in the order in which jobs ended; nothing: none has ended since.
+  [[nodiscard]] virtual std::optional<LedRecord> take() = 0;
+  /// The buffers of the oldest run of a task that has not given them back are free.
+  virtual void give_back(std::uint32_t task) = 0;
+  /// No other job is released.
+  virtual void stop() = 0;
+  /// Whether the conductor has ended; its last records may be there still.
+  [[nodiscard]] virtual bool is_over() = 0;
+  /// What has broken it: then nothing more comes.
+  [[nodiscard]] virtual std::optional<Error> fault() = 0;
+  /// When the host must look again at the latest, so that queues stay full; on the clock.
+  [[nodiscard]] virtual Duration next_look() = 0;
+};
+
+}  // namespace tutti::internal
