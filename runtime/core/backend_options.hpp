@@ -45,6 +45,12 @@ struct RealTimeOptions {
   std::vector<int> cores = {};  ///< for threads that spin, one each: two a partition on GPUs; empty: the last free ones
 };
 
+/// What leads the jobs of a run: releases them, opens their gates and sees their ends.
+enum class ConductorKind : std::uint8_t {
+  Host,  ///< a thread of the host: its pauses are part of every bound
+  Gpu,   ///< a thread of a GPU, while the host arms runs ahead; jobs run one at a time
+};
+
 /// Mechanism that holds the streams of a batch until their planned instants, on hardware.
 enum class GateKind : std::uint8_t {
   PollingKernel,  ///< a kernel of one thread polls a word in host memory; kernels of other streams run beside it

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/base/error.hpp"
+#include "runtime/core/backend_options.hpp"
 #include "sched/tasks/task.hpp"
 
 namespace tutti::internal {
@@ -43,6 +44,9 @@ struct RunOptions {
   /// Makes machines for the tasks of a partition that need none of the GPUs that it has lost: they go on
   /// (`prepare_replanned_run`). Null: all tasks of a partition end with its first lost GPU.
   SpareMachines* spares = nullptr;
+  /// What leads the jobs. @pre a GPU: `can_be_led`, and the bounds are those of the machine `led_by_gpu`
+  ConductorKind conductor = ConductorKind::Host;
+  Duration host_away{};  ///< how long the host may be away while a GPU leads: so much is armed ahead
   /// Times and indices of jobs count on from there, and so does `arrivals_before`.
   std::optional<EarlierRun> earlier = {};
 };
