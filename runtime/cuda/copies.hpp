@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "model/transfer/transfer_method.hpp"
 #include "runtime/cuda/status.hpp"
 
 namespace tutti::internal::cuda {
@@ -15,6 +16,16 @@ inline constexpr int kFirstWithBatches = 12080;
   int driver = 0;
   return CUDART_VERSION >= kFirstWithBatches && cudaDriverGetVersion(&driver) == cudaSuccess &&
          driver >= kFirstWithBatches;
+}
+
+/// Enqueues a copy of rows, which lie apart on the host's side and close together on the GPU's.
+[[nodiscard]] inline cudaError_t copy_rows(const Topology& machine, const Transfer& transfer, std::byte* to,
+                                           const std::byte* from, cudaStream_t stream) {
+  const auto row = static_cast<std::size_t>(transfer.row().count);
+  const auto pitch = static_cast<std::size_t>(transfer.rows.pitch.count);
+  const bool up = goes_up(machine, transfer).value_or(true);
+  return cudaMemcpy2DAsync(to, up ? row : pitch, from, up ? pitch : row, row,
+                           static_cast<std::size_t>(transfer.rows.count), cudaMemcpyDefault, stream);
 }
 
 /// Copies of one stream that go in one call, in no order among themselves.

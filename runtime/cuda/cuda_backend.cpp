@@ -12,6 +12,7 @@
 #include "runtime/cuda/cuda_operation.hpp"
 #include "runtime/cuda/device_watch.hpp"
 #include "runtime/cuda/discovery.hpp"
+#include "runtime/cuda/gpu_conductor.hpp"
 #include "runtime/cuda/memcpy_batch.hpp"
 #include "runtime/cuda/ping_pong.hpp"
 #include "runtime/cuda/plain_copy.hpp"
@@ -202,6 +203,7 @@ class CudaBackend final : public DeviceBackend {
                                       std::shared_ptr<void> owner) override;
   void unpin_given_up() override { MemoryPool::instance().unpin_given_up(); }
   [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override;
+  [[nodiscard]] Expected<std::unique_ptr<LedRun>> lead(LedSet set) override;
 
  private:
   [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size, Contents contents);
@@ -272,6 +274,23 @@ Expected<std::unique_ptr<BackendBatch>> CudaBackend::prepare(BoundPlan bound) {
   const auto as_batch = [](auto&& made) -> std::unique_ptr<BackendBatch> { return std::move(made); };
   if (bound.overlaps) return CudaOperation::make(*devices_, std::move(bound)).map(as_batch);
   return CudaBatch::make(*devices_, std::move(bound)).map(as_batch);
+}
+
+Expected<std::unique_ptr<LedRun>> CudaBackend::lead(LedSet set) {
+  if (devices_->timed_by_host())
+    return invalid_input(
+        "a GPU can only lead runs that wait behind its gates, and here the host starts every command (host_timed)");
+  for (auto& sets : set.plans)
+    for (auto& batches : sets)
+      for (BoundPlan& bound : batches) {
+        if (auto ok = check_bindings(bound.plan.batch, bound.bindings); !ok)
+          return tl::unexpected(std::move(ok.error()));
+        fill_kernel_inputs(bound.plan.batch, bound.bindings);
+      }
+  const DeviceGuard guard(devices_->some_device());
+  return GpuConductor::make(*devices_, std::move(set)).map([](auto&& made) -> std::unique_ptr<LedRun> {
+    return std::move(made);
+  });
 }
 
 // ---- binding a machine to this host

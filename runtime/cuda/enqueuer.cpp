@@ -288,14 +288,9 @@ void Enqueuer::copy(std::uint32_t run) {
 void Enqueuer::copy_rows(std::uint32_t position) {
   const Command& command = batch_.list.commands[position];
   const StreamBinding& binding = batch_.bound.bindings[command.stream];
-  const Transfer& transfer = *batch_.stream_of(command).transfer;
-  const auto row = static_cast<std::size_t>(transfer.row().count);
-  const auto pitch = static_cast<std::size_t>(transfer.rows.pitch.count);
-  const bool up = goes_up(batch_.backend.machine, transfer).value_or(true);
-  const cudaError_t status = cudaMemcpy2DAsync(binding.destination.data, up ? row : pitch, binding.source.data,
-                                               up ? pitch : row, row, static_cast<std::size_t>(transfer.rows.count),
-                                               cudaMemcpyDefault, batch_.lanes[command.lane].stream);
-  batch_.note(status, "cudaMemcpy2DAsync", command);
+  batch_.note(cuda::copy_rows(batch_.backend.machine, *batch_.stream_of(command).transfer, binding.destination.data,
+                              binding.source.data, batch_.lanes[command.lane].stream),
+              "cudaMemcpy2DAsync", command);
 }
 
 void Enqueuer::copy_by_kernel(std::uint32_t position) {

@@ -242,6 +242,16 @@ Expected<ExecutableGraph> load_graph(cudaGraph_t graph, cudaStream_t stream) {
       .map([&] { return std::move(executable); });
 }
 
+std::size_t places_of_graph(cudaGraph_t graph) {
+  std::size_t places = 1;
+  for (const Node node : nodes_of(graph)) {
+    const auto type = type_of(node);
+    if (type == cudaGraphNodeTypeGraph) places += places_of_graph(child_of(node));
+    if (type != cudaGraphNodeTypeGraph && type != cudaGraphNodeTypeKernel) ++places;
+  }
+  return places;
+}
+
 std::size_t size_of_graph(cudaGraph_t graph) {
   std::size_t count = 0;
   for (const Node node : nodes_of(graph))

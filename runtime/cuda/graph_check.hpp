@@ -27,6 +27,11 @@ namespace tutti::internal::cuda {
 /// @errors Machine
 [[nodiscard]] Expected<ExecutableGraph> load_graph(cudaGraph_t graph, cudaStream_t stream);
 
+/// Places of a queue that a launch of a graph in one line takes at most: one, and one for each node that is no kernel.
+/// 511 launches of a gate, one copy and a mark were taken before the next one blocked, 102 of ten copies, 10 of a
+/// hundred (H200, driver 580).
+[[nodiscard]] std::size_t places_of_graph(cudaGraph_t graph);
+
 /// Operations that a graph consists of.
 [[nodiscard]] std::size_t size_of_graph(cudaGraph_t graph);
 

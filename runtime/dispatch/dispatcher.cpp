@@ -9,6 +9,7 @@
 #include "runtime/dispatch/blocking_log.hpp"
 #include "runtime/dispatch/job_execution.hpp"
 #include "runtime/dispatch/job_scheduler.hpp"
+#include "runtime/dispatch/led_task_run.hpp"
 #include "runtime/dispatch/overlapped_run.hpp"
 #include "runtime/dispatch/task_run.hpp"
 
@@ -306,6 +307,8 @@ PreparedOrError prepare(Executor& executor, const PlannedTaskSet& planned, std::
 
 PreparedOrError prepare_run(Executor& executor, const AdmittedTaskSet& admitted, std::span<TaskProgram* const> programs,
                             std::span<const std::uint64_t> jobs, const RunOptions& options) {
+  if (options.conductor == ConductorKind::Gpu && !options.earlier)
+    return prepare_led_run(executor, admitted, programs, jobs, options);
   if (admitted.planned().overlap) return prepare_overlapped_run(executor, admitted, programs, jobs, options);
   return prepare(executor, admitted.planned(), programs, jobs, options.interrupted,
                  [&](DispatchedRun& run) { run.make_ready(jobs, jobs, admitted.worst_responses(), options); });

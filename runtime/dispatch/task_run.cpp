@@ -154,6 +154,8 @@ RunRecord TaskRun::run(std::optional<Duration> start) {
 
 /// The scheduler counts from now on; records count from the start of the earlier run, if there is one.
 void TaskRun::begin(std::optional<Duration> start) {
+  if (!start && lead_time() > Duration{0}) start = executor_.clock().now() + lead_time();
+  if (start) expect_start(*start);
   if (start) executor_.clock().wait_until(*start);
   const Duration now = start.value_or(executor_.clock().now());
   record_.start = epoch_ = earlier_ ? earlier_->start : now;
@@ -208,21 +210,23 @@ JobRecord TaskRun::record_of(const ReadyJob& job, JobVerdict verdict) const {
 }
 
 void TaskRun::drop(const ReadyJob& job, Duration ready, DropReason reason) {
-  const bool skipped = reason == DropReason::Skipped;
+  const bool skipped = reason == DropReason::Skipped, not_armed = reason == DropReason::NotArmed;
   EndedJob ended;
   ended.record = record_of(job, skipped ? JobVerdict::Skipped : JobVerdict::Dropped);
   ended.record.ready = ready - epoch_;
   ended.record.error =
       Error{ErrorCode::Machine,
-            skipped ? "skipped: the job before it took longer than its budget"
-                    : "no buffer set was free; the jobs before took longer than admitted, or were seen late",
+            skipped     ? "skipped: the job before it took longer than its budget"
+            : not_armed ? "the host had armed no run for it: it was away for longer than its queues last"
+                        : "no buffer set was free; the jobs before took longer than admitted, or were seen late",
             {}};
   ended.place = ledger_.claim();
   ended.late = true;
   ended.excesses.add(BoundCause::Release, overslept_);  // jobs that were seen late then have the buffers
   ended.excesses.add(BoundCause::Blocking, blocking().total());
+  if (not_armed) ended.excesses.raise(BoundCause::Host, decided_at_ - ready);
   const Hold& hold = tasks_[job.task.index()].hold_of(job.index);
-  if (!skipped && hold.until == kNever) ended.excesses.add(BoundCause::Host, decided_at_ - hold.from);
+  if (!skipped && !not_armed && hold.until == kNever) ended.excesses.add(BoundCause::Host, decided_at_ - hold.from);
   ended.blocker = blocking().worst();
   const bool tells = hears_of_end(job.task) && dropped_called_ < kMostDropped;
   const auto place = tells ? free_callback() : std::nullopt;
@@ -388,7 +392,7 @@ void TaskRun::free_buffers(const ReadyJob& ready) {
   state.sets.give_back(buffers.own);
   for (std::size_t i = 0; buffers.choice && i < state.reads.size(); ++i)
     tasks_[state.reads[i].index()].sets.give_back(buffers.others[i]);
-  releases().buffers_free(ready);
+  buffers_freed(ready);
 }
 
 void TaskRun::end_by(const Error& error) {

@@ -56,6 +56,12 @@ class TaskRun : public PreparedRun {
   /// Nothing else begins.
   virtual void stop() = 0;
   [[nodiscard]] virtual std::optional<ReadyJob> take_unstarted() = 0;
+  /// How long before its start a run wants to know of it.
+  [[nodiscard]] virtual Duration lead_time() const { return {}; }
+  /// The run will start at this instant of the clock, which is known so long before.
+  virtual void expect_start(Duration /*epoch*/) {}
+  /// The buffers of a job are free.
+  virtual void buffers_freed(const ReadyJob& ready) { releases().buffers_free(ready); }
   /// Runs until no job comes any more, or the run cannot go on.
   virtual void run_jobs() = 0;
   /// How many priorities callbacks are below the dispatcher.

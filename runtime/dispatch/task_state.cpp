@@ -40,6 +40,7 @@ Expected<void> prepare_batch(Executor& executor, Executor::AdmittedRun& run, Tas
   const Batch& whole = *batches_of(*state.task)[batch];
   const std::string name = fmt::format("batch {} of task '{}'", batch + 1, state.task->name);
   const auto prepare = [&](std::size_t chunk, std::vector<StreamBinding> bindings, std::string chunk_name) {
+    if (state.keeps_bound) state.bound[choice].push_back({chunks[chunk], chunk_name, bindings});
     return run.prepare(chunks[chunk], std::move(bindings), std::move(chunk_name)).map([&](PreparedBatch&& prepared) {
       state.chunks[choice].push_back(std::move(prepared));
     });
@@ -122,6 +123,7 @@ Expected<void> prepare_task(Executor& executor, Executor::AdmittedRun& run, cons
     for (const ExecutionPlan& chunk : bound.plans[batch])
       state.places.push_back({batch, places_in(*batches_of(*state.task)[batch], chunk.batch)});
   }
+  if (state.keeps_bound) state.bound.resize(state.chunks.size());
   for (std::size_t choice = 0; choice < state.chunks.size(); ++choice)
     for (std::size_t batch = 0; batch < bound.plans.size(); ++batch)
       if (auto ok = prepare_batch(executor, run, state, bound.plans[batch], batch, choice); !ok) return ok;

@@ -53,7 +53,10 @@ struct TaskState {
   std::vector<JobBuffers> buffers;                 ///< [places] of the job there
   std::vector<Release> releases;                   ///< [places] of the job there
   std::vector<Hold> holds;                         ///< [places] of the last job whose callbacks had its buffers
-  bool writes_kept = false;                        ///< its jobs write buffers that are there once for all of them
+  /// [choices][chunks of all batches] what `chunks` were made of, where it is kept: for a machine that leads the run.
+  std::vector<std::vector<BoundPlan>> bound;
+  bool keeps_bound = false;
+  bool writes_kept = false;  ///< its jobs write buffers that are there once for all of them
 
   [[nodiscard]] JobBuffers& buffers_of(std::uint64_t job) { return buffers[job % buffers.size()]; }
   [[nodiscard]] Release& release_of(std::uint64_t job) { return releases[job % releases.size()]; }

@@ -1,0 +1,418 @@
+#include "runtime/cuda/gpu_conductor.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "runtime/cuda/captured_kernel.hpp"
+#include "runtime/cuda/pointers.hpp"
+
+namespace tutti::internal::cuda {
+namespace {
+
+/// How much is armed ahead where nobody asks for more: what is armed and not used at the end runs out.
+constexpr Duration kAhead = std::chrono::milliseconds{100};
+/// How often the host looks for records and arms anew, at least.
+constexpr Duration kLook = std::chrono::milliseconds{1};
+
+/// Arrays that lie one behind the other, each from a cache line on.
+class Arrays {
+ public:
+  template <class T>
+  std::size_t add(std::span<const T> values) {
+    const std::size_t at = bytes_.size();
+    bytes_.resize((at + values.size_bytes() + kCacheLine - 1) / kCacheLine * kCacheLine);
+    if (!values.empty()) std::memcpy(bytes_.data() + at, values.data(), values.size_bytes());
+    return at;
+  }
+  template <class T>
+  std::size_t add_zeros(std::size_t count) {
+    const std::vector<T> zeros(count);
+    return add(std::span<const T>(zeros));
+  }
+  [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace
+
+Expected<std::unique_ptr<GpuConductor>> GpuConductor::make(BoundDevices& backend, LedSet set) {
+  std::unique_ptr<GpuConductor> made(new GpuConductor(backend, std::move(set)));
+  if (auto ok = made->prepare(); !ok) return tl::unexpected(std::move(ok.error()));
+  return made;
+}
+
+GpuConductor::~GpuConductor() {
+  if (launched_ && !backend_.lost) {
+    stop();
+    while (!is_over() && !fault_) std::this_thread::sleep_for(kLook);
+  }
+  if (!backend_.lost) let_out();
+  for (const auto& [device, stream] : lent_) backend_.lanes.at(device).take_back(stream);
+}
+
+// ---- preparing
+
+Expected<void> GpuConductor::prepare() {
+  Lists lists;
+  for (const auto& sets : set_.plans) {
+    auto& batches = lists.emplace_back();
+    for (const BoundPlan& plan : sets.front()) batches.push_back(make_commands(plan.plan));
+  }
+  for (const auto& sets : set_.plans)
+    for (const auto& batches : sets)
+      for (const BoundPlan& plan : batches)
+        if (auto ok = check_pointers(backend_, plan); !ok) return ok;
+  tasks_.resize(set_.tasks.size());
+  return find_leader(lists)
+      .and_then([&] { return lend_streams(lists); })
+      .and_then([&] { return make_words(lists); })
+      .and_then([&] { return record(lists); })
+      .and_then([&] { return find_depths(); })
+      .and_then([&] { return make_host_words(); })
+      .and_then([&] { return make_arrays(); });
+}
+
+Expected<void> GpuConductor::find_leader(const Lists& lists) {
+  for (const auto& batches : lists)
+    for (const CommandList& list : batches)
+      for (const VertexId gpu : list.lanes)
+        if (const int device = backend_.device_of(gpu); std::ranges::find(devices_, device) == devices_.end())
+          devices_.push_back(device);
+  std::ranges::sort(devices_);
+  const auto leads = [&](int device) {
+    return std::ranges::all_of(
+        devices_, [&](int other) { return backend_.reaches(device, other) && backend_.reaches(other, device); });
+  };
+  const auto leader = std::ranges::find_if(devices_, leads);
+  if (leader == devices_.end())
+    return invalid_input(
+        "no GPU of the set reaches the memory of all others, as one must that opens their gates; with --conductor host "
+        "the host does");
+  leader_ = *leader;
+  for (const int device : devices_) {
+    const DeviceGuard guard(device);
+    if (auto ok = check(load_led_kernels(), "cudaFuncGetAttributes"); !ok) return ok;
+  }
+  auto clock = GpuClock::make(leader_, backend_.clock);
+  if (!clock) return tl::unexpected(std::move(clock.error()));
+  clock_.emplace(*std::move(clock));
+  return {};
+}
+
+/// The batches of a task share its streams on a GPU.
+Expected<void> GpuConductor::lend_streams(const Lists& lists) {
+  std::map<int, std::size_t> wanted{{leader_, 1}};
+  std::vector<std::map<int, std::size_t>> of_tasks(lists.size());
+  for (std::size_t task = 0; task < lists.size(); ++task) {
+    for (const CommandList& list : lists[task]) {
+      std::map<int, std::size_t> lanes;
+      for (const VertexId gpu : list.lanes) ++lanes[backend_.device_of(gpu)];
+      for (const auto& [device, count] : lanes) of_tasks[task][device] = std::max(of_tasks[task][device], count);
+    }
+    for (const auto& [device, count] : of_tasks[task]) wanted[device] += count;
+  }
+  for (const auto& [device, count] : wanted)
+    if (const std::size_t free = backend_.lanes.at(device).free(); free < count)
+      return invalid_input(
+          fmt::format("a GPU that leads the set needs {} streams of each queue of its own on one of its GPUs, of which "
+                      "{} are left; with --conductor host the set shares them",
+                      count, free));
+  const auto lend = [&](int device) { return lent_.emplace_back(device, backend_.lanes.at(device).lend()).second; };
+  conductor_ = lend(leader_);
+  for (std::size_t task = 0; task < lists.size(); ++task) {
+    std::map<int, std::vector<cudaStream_t>> streams;
+    for (const auto& [device, count] : of_tasks[task])
+      for (std::size_t i = 0; i < count; ++i) streams[device].push_back(lend(device));
+    for (const CommandList& list : lists[task]) {
+      std::map<int, std::size_t> next;
+      for (const VertexId gpu : list.lanes) {
+        const int device = backend_.device_of(gpu);
+        Lane& lane = tasks_[task].lanes.emplace_back();
+        lane.on.device = device;
+        lane.on.stream = streams[device][next[device]++];
+      }
+    }
+  }
+  return {};
+}
+
+/// A gate for each GPU of each batch, a line for each lane, and in the memory of the leader one for each end.
+Expected<void> GpuConductor::make_words(const Lists& lists) {
+  std::map<int, std::size_t> lines;
+  std::size_t lanes = 0;
+  for (const Task& task : tasks_) lanes += task.lanes.size();
+  for (const Task& task : tasks_)
+    for (const Lane& lane : task.lanes) lines[lane.on.device] += 2;  // its own, and a gate at most
+  lines[leader_] += lanes;
+  std::map<int, DeviceSignalBoard*> boards;
+  boards_.reserve(lines.size());
+  for (const auto& [device, count] : lines) {
+    auto board = make_device_signal_board(device, count, backend_.lanes.at(device).service());
+    if (!board) return tl::unexpected(std::move(board.error()));
+    boards[device] = &boards_.emplace_back(*std::move(board));
+  }
+  ended_ = boards.at(leader_)->take_lines<SignalLine<std::uint32_t>>(lanes).data();
+  std::uint32_t next_end = 0;
+  for (std::uint32_t task = 0; task < lists.size(); ++task) {
+    auto lane = tasks_[task].lanes.begin();
+    for (const CommandList& list : lists[task]) {
+      LedBatchWords words{static_cast<std::uint32_t>(gates_.size()), 0, next_end,
+                          static_cast<std::uint32_t>(list.lanes.size())};
+      std::map<int, LedGate*> gates;
+      for (std::size_t i = 0; i < list.lanes.size(); ++i, ++lane) {
+        LedStream& on = lane->on;
+        LedGate*& gate = gates[on.device];
+        if (gate == nullptr) {
+          gate = boards.at(on.device)->take_lines<LedGate>(1).data();
+          gates_.push_back({gate, on.device, task});
+          ++words.gates;
+        }
+        on.gate = gate;
+        on.lane = boards.at(on.device)->take_lines<LedLane>(1).data();
+        on.ended = &ended_[next_end++].word;
+      }
+      batch_words_.push_back(words);
+    }
+  }
+  return {};
+}
+
+Expected<void> GpuConductor::record(const Lists& lists) {
+  for (std::size_t task = 0; task < lists.size(); ++task) {
+    for (auto& batches : set_.plans[task]) {
+      auto lane = tasks_[task].lanes.begin();
+      for (std::size_t batch = 0; batch < lists[task].size(); ++batch) {
+        std::vector<LedStream> streams;
+        for (std::size_t i = 0; i < lists[task][batch].lanes.size(); ++i)
+          streams.push_back((lane + static_cast<std::ptrdiff_t>(i))->on);
+        auto recorded = record_lanes(backend_, batches[batch], lists[task][batch], streams);
+        if (!recorded) return tl::unexpected(std::move(recorded.error()));
+        for (RecordedLane& one : *recorded) {
+          lane->graphs.push_back(std::move(one.graph));
+          lane->places = std::max(lane->places, one.places);
+          ++lane;
+        }
+      }
+    }
+  }
+  return {};
+}
+
+std::uint64_t GpuConductor::capacity_of(const Task& task) {
+  std::map<cudaStream_t, std::size_t> places;
+  for (const Lane& lane : task.lanes) places[lane.on.stream] += lane.places;
+  std::size_t most = 1;
+  for (const auto& [stream, count] : places) most = std::max(most, count);
+  return kQueueCapacity / most;
+}
+
+/// With so many runs armed, of which the jobs that wait have one each (one a buffer set at most), the others are enough
+/// for as many periods.
+Expected<void> GpuConductor::find_depths() {
+  for (std::size_t i = 0; i < tasks_.size(); ++i) {
+    const LedTask& task = set_.tasks[i];
+    const Duration ahead = std::max(set_.host_away, kAhead);
+    const auto periods = static_cast<std::uint64_t>((ahead.count() + task.period - 1) / task.period);
+    const std::uint64_t capacity = capacity_of(tasks_[i]);
+    const std::uint64_t least =
+        task.sets + static_cast<std::uint64_t>((set_.host_away.count() + task.period - 1) / task.period);
+    if (capacity < least)
+      return invalid_input(fmt::format(
+          "the queues of a GPU hold {} runs of '{}', enough while the host is away for {}; {} is asked for", capacity,
+          set_.plans[i].front().front().name,
+          to_string(Duration{static_cast<std::int64_t>(capacity - std::min<std::uint64_t>(capacity, task.sets)) *
+                             task.period}),
+          to_string(set_.host_away)));
+    tasks_[i].depth = std::clamp<std::uint64_t>(periods + task.sets, 1, capacity);
+  }
+  return {};
+}
+
+Expected<void> GpuConductor::make_host_words() {
+  std::size_t records = 64;
+  for (const Task& task : tasks_) records += task.depth;
+  constexpr std::size_t kLines = sizeof(LedSlot) / kCacheLine;
+  auto board = make_signal_board(tasks_.size() + 1 + records * kLines);
+  if (!board) return tl::unexpected(std::move(board.error()));
+  board_ = *std::move(board);
+  task_words_ = board_.take_lines<LedTaskWords>(tasks_.size());
+  run_words_ = board_.take_lines<LedRunWords>(1).data();
+  struct alignas(kCacheLine) RecordLine {
+    std::byte bytes[kCacheLine];
+  };
+  records_ = {reinterpret_cast<LedSlot*>(board_.take_lines<RecordLine>(records * kLines).data()), records};
+  return {};
+}
+
+Expected<void> GpuConductor::make_arrays() {
+  std::size_t sets = 0;
+  for (const LedTask& task : set_.tasks) sets += task.sets;
+  std::vector<LedGate*> gates;
+  for (const Gate& gate : gates_) gates.push_back(gate.words);
+  Arrays arrays;
+  const std::size_t tasks = arrays.add(std::span<const LedTask>(set_.tasks));
+  const std::size_t states = arrays.add_zeros<LedTaskState>(set_.tasks.size());
+  const std::size_t waiting = arrays.add_zeros<LedJob>(sets);
+  const std::size_t set_due = arrays.add_zeros<Ns>(sets);
+  const std::size_t batches = arrays.add(std::span<const LedBatch>(set_.batches));
+  const std::size_t words = arrays.add(std::span<const LedBatchWords>(batch_words_));
+  const std::size_t runs = arrays.add_zeros<LedRuns>(set_.tasks.size());
+  const std::size_t indices = arrays.add_zeros<std::uint64_t>(sets);
+  const std::size_t gate_words = arrays.add(std::span<LedGate* const>(gates));
+  const std::size_t known_armed = arrays.add_zeros<std::uint64_t>(set_.tasks.size());
+  const cudaStream_t stream = backend_.lanes.at(leader_).service();
+  auto memory = MemoryPool::instance().take_device(leader_, arrays.bytes().size(), stream);
+  if (!memory) return tl::unexpected(std::move(memory.error()));
+  arrays_ = *std::move(memory);
+  const auto at = [&]<class T>(T*, std::size_t place) { return reinterpret_cast<T*>(arrays_.data() + place); };
+  work_.jobs.by_deadline = set_.by_deadline;
+  work_.jobs.count = static_cast<std::uint32_t>(set_.tasks.size());
+  work_.jobs.tasks = at(work_.jobs.tasks, tasks);
+  work_.jobs.states = at(work_.jobs.states, states);
+  work_.jobs.waiting = at(work_.jobs.waiting, waiting);
+  work_.jobs.set_due = at(work_.jobs.set_due, set_due);
+  work_.batches = at(work_.batches, batches);
+  work_.words = at(work_.words, words);
+  work_.runs = at(work_.runs, runs);
+  work_.indices = at(work_.indices, indices);
+  work_.gates = at(work_.gates, gate_words);
+  work_.ended = ended_;
+  work_.tasks = task_words_.data();
+  work_.run = run_words_;
+  work_.records = records_.data();
+  work_.capacity = records_.size();
+  work_.known_armed = at(work_.known_armed, known_armed);
+  const DeviceGuard guard(leader_);
+  return copy_and_wait(arrays_.data(), arrays.bytes().data(), arrays.bytes().size(), stream);
+}
+
+// ---- the run
+
+Duration GpuConductor::host_away() const {
+  Duration least = Duration::max();
+  for (std::size_t i = 0; i < tasks_.size(); ++i) {
+    const std::uint64_t spare = tasks_[i].depth - std::min<std::uint64_t>(tasks_[i].depth, set_.tasks[i].sets);
+    least = std::min(least, Duration{static_cast<std::int64_t>(spare) * set_.tasks[i].period});
+  }
+  return least;
+}
+
+void GpuConductor::arm() {
+  if (!launched_) launch();
+  for (std::size_t task = 0; task < tasks_.size(); ++task) arm(task);
+}
+
+void GpuConductor::launch() {
+  pool_run_.emplace();
+  launched_ = true;
+  static_cast<void>(clock_->ask(std::chrono::milliseconds{100}));
+  const DeviceGuard guard(leader_);
+  launch_conductor(conductor_, work_);
+  note(cudaGetLastError(), "launch_conductor", leader_);
+}
+
+void GpuConductor::arm(std::size_t place) {
+  Task& task = tasks_[place];
+  const std::uint64_t jobs = set_.tasks[place].jobs - set_.tasks[place].first_job;
+  const std::uint64_t until = std::min(task.ended + task.depth, jobs);
+  for (; task.armed < until && !fault_ && !over_; ++task.armed) {
+    for (Lane& lane : task.lanes) {
+      static_cast<void>(cudaSetDevice(lane.on.device));
+      if (!note(cudaGraphLaunch(lane.graphs[task.armed % lane.graphs.size()].get(), lane.on.stream), "cudaGraphLaunch",
+                lane.on.device))
+        return;
+    }
+    HostSignal<std::uint64_t>(&task_words_[place].armed).set(task.armed + 1);
+  }
+}
+
+void GpuConductor::begin(Duration epoch) {
+  HostSignal<std::uint64_t>(&run_words_->epoch).set(static_cast<TimerValue>(clock_->line().timer_at(epoch)));
+}
+
+std::optional<LedRecord> GpuConductor::take() {
+  LedSlot& slot = records_[taken_ % records_.size()];
+  if (HostSignal<std::uint64_t>(&slot.number).value() != taken_ + 1) return std::nullopt;
+  const LedRecord record = slot.record;
+  HostSignal<std::uint64_t>(&run_words_->taken).set(++taken_);
+  note_end(record);
+  return record;
+}
+
+void GpuConductor::note_end(const LedRecord& record) {
+  if (record.kind == LedRecord::Kind::Ended) tasks_[record.task].ended = record.run + 1;
+  if (record.kind != LedRecord::Kind::GivenUp) return;
+  int device = leader_;
+  const cudaError_t status = status_of_lanes(device);
+  const std::string& name = set_.plans[record.task].front()[record.of_batch].name;
+  backend_.lose(device);
+  fault_ = Error{ErrorCode::Machine,
+                 status == cudaSuccess || status == cudaErrorNotReady
+                     ? fmt::format("{} has not ended within its limit; nothing more can run on its GPUs; --watchdog "
+                                   "sets that limit",
+                                   name)
+                     : fmt::format("{} has broken a GPU: {}, {}; nothing more can run on it", name,
+                                   cudaGetErrorName(status), cudaGetErrorString(status)),
+                 {}};
+}
+
+/// The first fault that the driver knows of. @param device  whose
+cudaError_t GpuConductor::status_of_lanes(int& device) const {
+  for (const auto& [of, stream] : lent_) {
+    const cudaError_t status = answer(cudaStreamQuery(stream));
+    if (status == cudaSuccess || status == cudaErrorNotReady) continue;
+    device = of;
+    return status;
+  }
+  return cudaSuccess;
+}
+
+void GpuConductor::give_back(std::uint32_t task) {
+  HostSignal<std::uint64_t> word(&task_words_[task].given_back);
+  word.set(word.value() + 1);
+}
+
+bool GpuConductor::is_over() {
+  if (over_ || !launched_) return over_;
+  int device = leader_;
+  const cudaError_t broken = status_of_lanes(device);
+  if (broken != cudaSuccess) {
+    note(broken, "a command of the run", device);
+    return over_ = true;
+  }
+  over_ = answer(cudaStreamQuery(conductor_)) == cudaSuccess;
+  return over_;
+}
+
+Duration GpuConductor::next_look() { return backend_.clock.now() + std::min(host_away() / 4, kLook); }
+
+bool GpuConductor::note(cudaError_t status, const char* call, int device) {
+  auto ok = check(status, call);
+  if (ok || fault_) return ok.has_value();
+  fault_ = std::move(ok.error());
+  backend_.lose(device);
+  return false;
+}
+
+/// Opens the gates of all runs that are armed and have had no job: they run to their ends.
+void GpuConductor::let_out() {
+  for (const Gate& gate : gates_) {
+    const DeviceGuard guard(gate.device);
+    launch_led_release(backend_.lanes.at(gate.device).service(), gate.words,
+                       static_cast<std::uint32_t>(tasks_[gate.task].armed));
+    note(cudaGetLastError(), "launch_led_release", gate.device);
+  }
+  const auto drained = [&] {
+    return std::ranges::all_of(
+        lent_, [](const auto& lent) { return answer(cudaStreamQuery(lent.second)) != cudaErrorNotReady; });
+  };
+  while (!fault_ && !drained()) std::this_thread::sleep_for(kLook);
+}
+
+}  // namespace tutti::internal::cuda

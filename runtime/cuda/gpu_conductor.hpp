@@ -1,0 +1,102 @@
+#pragma once
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "runtime/core/led_run.hpp"
+#include "runtime/cuda/gpu_clock.hpp"
+#include "runtime/cuda/led_recorder.hpp"
+
+namespace tutti::internal::cuda {
+
+/// A run that a GPU leads, the *leader*: a kernel of one thread waits for releases by the GPU's timer, opens the gates
+/// of all GPUs by stores, and sees the ends of lanes in its own memory, where they store them.
+///
+/// Each lane of a batch is a graph, from its gate to the mark of its end, one for each buffer set; to arm a run is to
+/// launch these. The batches of a task's jobs share streams, those of other tasks have their own: queues are first-in,
+/// first-out, and which task is next is not known yet.
+///
+/// While it runs, a kernel of the program's own that waits for the whole GPU (`cudaDeviceSynchronize`, `cudaFree`)
+/// waits for the end of the run.
+class GpuConductor final : public LedRun {
+ public:
+  /// @errors as `DeviceBackend::lead`; no GPU of the set reaches all others, more streams than a GPU has.
+  [[nodiscard]] static Expected<std::unique_ptr<GpuConductor>> make(BoundDevices& backend, LedSet set);
+  GpuConductor(const GpuConductor&) = delete;  // its streams are lent to it
+  GpuConductor& operator=(const GpuConductor&) = delete;
+  /// Ends the run, if it has not ended, and lets out what is armed.
+  ~GpuConductor() override;
+
+  [[nodiscard]] Duration host_away() const override;
+  void arm() override;
+  void begin(Duration epoch) override;
+  [[nodiscard]] std::optional<LedRecord> take() override;
+  void give_back(std::uint32_t task) override;
+  void stop() override { HostSignal<std::uint64_t>(&run_words_->stop).set(1); }
+  [[nodiscard]] bool is_over() override;
+  [[nodiscard]] std::optional<Error> fault() override { return fault_; }
+  [[nodiscard]] Duration next_look() override;
+
+ private:
+  /// A lane of a batch: of each buffer set one graph.
+  struct Lane {
+    LedStream on;
+    std::vector<ExecutableGraph> graphs{};
+    std::size_t places = 1;
+  };
+  struct Task {
+    std::vector<Lane> lanes{};  ///< of its batches, in their order
+    std::uint64_t depth = 1;    ///< runs that are armed ahead
+    std::uint64_t armed = 0, ended = 0;
+  };
+  GpuConductor(BoundDevices& backend, LedSet set) : backend_(backend), set_(std::move(set)) {}
+  using Lists = std::vector<std::vector<CommandList>>;  // [tasks][batches]
+
+  Expected<void> prepare();
+  Expected<void> find_leader(const Lists& lists);
+  Expected<void> lend_streams(const Lists& lists);
+  Expected<void> make_words(const Lists& lists);
+  Expected<void> record(const Lists& lists);
+  Expected<void> find_depths();
+  Expected<void> make_host_words();
+  Expected<void> make_arrays();
+  void launch();
+  void arm(std::size_t task);
+  bool note(cudaError_t status, const char* call, int device);
+  void note_end(const LedRecord& record);
+  void let_out();
+  [[nodiscard]] cudaError_t status_of_lanes(int& device) const;
+  /// Runs of a task that its queues hold.
+  [[nodiscard]] static std::uint64_t capacity_of(const Task& task);
+
+  BoundDevices& backend_;
+  LedSet set_;
+  std::vector<int> devices_;  // of its batches
+  int leader_ = 0;
+  std::optional<GpuClock> clock_;     // the leader's
+  cudaStream_t conductor_ = nullptr;  // lent; null: none yet
+  std::vector<std::pair<int, cudaStream_t>> lent_;
+  std::vector<Task> tasks_;
+  std::vector<LedBatchWords> batch_words_;  // [batches of all tasks]
+  struct Gate {
+    LedGate* words;
+    int device;
+    std::uint32_t task;
+  };
+  std::vector<Gate> gates_;  // of all batches, one for each GPU of each
+  std::vector<DeviceSignalBoard> boards_;
+  SignalBoard board_;                           // words and records that the host reaches
+  std::span<LedTaskWords> task_words_;          // of it, [tasks]
+  LedRunWords* run_words_ = nullptr;            // of it
+  std::span<LedSlot> records_;                  // of it
+  SignalLine<std::uint32_t>* ended_ = nullptr;  // [lanes of all batches]
+  PooledMemory arrays_;                         // that the conductor works on
+  LedWork work_;
+  std::optional<PoolRun> pool_run_;  // while it is armed
+  bool launched_ = false;
+  bool over_ = false;
+  std::uint64_t taken_ = 0;
+  std::optional<Error> fault_;
+};
+
+}  // namespace tutti::internal::cuda

@@ -1,0 +1,166 @@
+#pragma once
+#include <cstdint>
+
+#include "model/base/host_device.hpp"
+#include "runtime/core/set_conductor.hpp"
+#include "runtime/cuda/kernels.hpp"
+
+namespace tutti::internal::cuda {
+
+/// A batch of a led set on one GPU: its gates look at this, in the memory of their GPU.
+struct alignas(kCacheLine) LedGate {
+  std::uint32_t run;    ///< runs that are let through; the conductor sets it
+  std::uint64_t began;  ///< timer of this GPU when the run was seen, but for the last bit, which is the run's
+};
+
+/// A lane of a batch, in the memory of its GPU. Its own stream alone writes it.
+struct alignas(kCacheLine) LedLane {
+  std::uint32_t runs;   ///< that it has ended
+  std::uint32_t steps;  ///< of all runs, that other lanes wait for
+};
+
+/// What a task tells its conductor, in pinned memory. The host alone writes it.
+struct alignas(kCacheLine) LedTaskWords {
+  std::uint64_t armed;       ///< runs
+  std::uint64_t given_back;  ///< of them, the first so many
+};
+
+/// A record on its way to the host, in pinned memory.
+struct alignas(kCacheLine) LedSlot {
+  LedRecord record;
+  std::uint64_t number;  ///< 1 + how many the conductor has written before; written last
+};
+
+/// Words of a run, in pinned memory.
+struct alignas(kCacheLine) LedRunWords {
+  std::uint64_t epoch;  ///< start of the run on the leader's timer; 0: not yet; the host sets it
+  std::uint64_t stop;   ///< not 0: no other job is released; the host sets it
+  std::uint64_t taken;  ///< records that the host has taken
+};
+
+/// A batch of a led set, as its conductor knows it.
+struct LedBatchWords {
+  std::uint32_t first_gate = 0, gates = 0;  ///< one for each of its GPUs
+  std::uint32_t first_lane = 0, lanes = 0;
+};
+
+/// All that the kernel of a conductor works on. A view.
+struct LedWork {
+  LedJobs jobs;
+  const LedBatch* batches = nullptr;     ///< [batches]
+  const LedBatchWords* words = nullptr;  ///< [batches]
+  LedRuns* runs = nullptr;               ///< [tasks]
+  std::uint64_t* indices = nullptr;      ///< [sets of all tasks]
+  LedGate* const* gates = nullptr;       ///< [gates of all batches]
+  const SignalLine<std::uint32_t>* ended =
+      nullptr;                          ///< [lanes of all batches] runs; in the leader's memory, set by lanes
+  const LedTaskWords* tasks = nullptr;  ///< [tasks]
+  LedRunWords* run = nullptr;
+  LedSlot* records = nullptr;  ///< [capacity]
+  std::uint64_t capacity = 0;
+  std::uint64_t* known_armed = nullptr;  ///< [tasks] as the conductor has seen last
+};
+
+/// How a conductor on a GPU reaches its GPUs and the host.
+/// @tparam Memory  `load`, `store` (of system scope; acquire, release), `look`, `put` (without an order)
+template <class Memory>
+class LedBoard {
+ public:
+  TUTTI_HOST_DEVICE explicit LedBoard(const LedWork& work) : work_(work) {}
+
+  TUTTI_HOST_DEVICE bool is_armed(std::uint32_t task, std::uint64_t run) {
+    if (run < work_.known_armed[task]) return true;
+    work_.known_armed[task] = Memory::load(&work_.tasks[task].armed);
+    return run < work_.known_armed[task];
+  }
+  TUTTI_HOST_DEVICE std::uint64_t given_back(std::uint32_t task) { return Memory::load(&work_.tasks[task].given_back); }
+  TUTTI_HOST_DEVICE bool is_stopped() { return Memory::load(&work_.run->stop) != 0; }
+
+  TUTTI_HOST_DEVICE void open(std::uint32_t batch, std::uint64_t run) {
+    const LedBatchWords& words = work_.words[batch];
+    for (std::uint32_t gate = 0; gate < words.gates; ++gate)
+      Memory::store(&work_.gates[words.first_gate + gate]->run, static_cast<std::uint32_t>(run + 1));
+    next_lane_ = 0;
+  }
+  TUTTI_HOST_DEVICE bool has_ended(std::uint32_t batch, std::uint64_t run) {
+    const LedBatchWords& words = work_.words[batch];
+    for (; next_lane_ < words.lanes; ++next_lane_) {
+      const std::uint32_t ended = Memory::load(&work_.ended[words.first_lane + next_lane_].word);
+      if (static_cast<std::int32_t>(ended - static_cast<std::uint32_t>(run + 1)) < 0) return false;
+    }
+    return true;
+  }
+
+  TUTTI_HOST_DEVICE bool write(const LedRecord& record) {
+    if (written_ - taken_ == work_.capacity) taken_ = Memory::load(&work_.run->taken);
+    if (written_ - taken_ == work_.capacity) return false;
+    LedSlot& slot = work_.records[written_ % work_.capacity];
+    slot.record = record;
+    Memory::store(&slot.number, ++written_);
+    return true;
+  }
+
+ private:
+  LedWork work_;
+  std::uint32_t next_lane_ = 0;  // of the batch under way: those before it have ended
+  std::uint64_t written_ = 0;
+  std::uint64_t taken_ = 0;  // as seen last
+};
+
+/// The conductor of a set, for whoever steps it on a GPU's timer.
+template <class Memory>
+class LedConductor {
+ public:
+  TUTTI_HOST_DEVICE explicit LedConductor(const LedWork& work)
+      : work_(work), conductor_(work.jobs, work.batches, work.runs, work.indices, LedBoard<Memory>(work)) {}
+
+  /// @param now  of the timer @return whether there is more to do
+  TUTTI_HOST_DEVICE bool step(std::uint64_t now) {
+    if (epoch_ != 0) return conductor_.step(static_cast<Ns>(now - epoch_));
+    epoch_ = Memory::load(&work_.run->epoch);
+    if (epoch_ != 0) conductor_.begin();
+    return epoch_ != 0 || Memory::load(&work_.run->stop) == 0;
+  }
+
+ private:
+  LedWork work_;
+  SetConductor<LedBoard<Memory>> conductor_;
+  std::uint64_t epoch_ = 0;
+};
+
+/// Whether a gate lets its lane through: the run of the lane is open, and `offset` has passed since this GPU saw that.
+/// @param base  whether gates of the batch on this GPU have offsets, so that they need a common start
+template <class Memory>
+TUTTI_HOST_DEVICE bool passes_gate(LedGate* gate, const LedLane* lane, bool base, std::uint64_t offset,
+                                   std::uint64_t now) {
+  const std::uint32_t run = Memory::look(&lane->runs) + 1;
+  if (static_cast<std::int32_t>(Memory::load(&gate->run) - run) < 0) return false;
+  if (!base) return true;
+  std::uint64_t began = Memory::look(&gate->began);
+  if ((began & 1) != (run & 1)) began = Memory::exchange(&gate->began, began, (now & ~std::uint64_t{1}) | (run & 1));
+  return static_cast<std::int64_t>(began + offset - now) <= 0;
+}
+
+/// Whether another lane has come to a step of this run.
+/// @param steps  of the other lane in a run
+template <class Memory>
+TUTTI_HOST_DEVICE bool has_come(const LedLane* other, std::uint32_t steps, std::uint32_t step, const LedLane* lane) {
+  const std::uint32_t wanted = Memory::look(&lane->runs) * steps + step;
+  return static_cast<std::int32_t>(Memory::load(&other->steps) - wanted) >= 0;
+}
+
+/// A lane has come to its next step.
+template <class Memory>
+TUTTI_HOST_DEVICE void mark_step(LedLane* lane) {
+  Memory::store(&lane->steps, Memory::look(&lane->steps) + 1);
+}
+
+/// A lane has come to the end of a run.
+template <class Memory>
+TUTTI_HOST_DEVICE void mark_end(LedLane* lane, std::uint32_t* ended) {
+  const std::uint32_t runs = Memory::look(&lane->runs) + 1;
+  Memory::put(&lane->runs, runs);
+  Memory::store(ended, runs);
+}
+
+}  // namespace tutti::internal::cuda

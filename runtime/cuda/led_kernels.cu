@@ -1,0 +1,87 @@
+#include "runtime/cuda/gpu_block.cuh"
+#include "runtime/cuda/led_kernels.hpp"
+
+namespace tutti::internal::cuda {
+namespace {
+
+/// Words of this GPU, of its peers and of the host.
+struct GpuMemory {
+  template <class Word>
+  __device__ static Word load(const Word* word) {
+    return ::cuda::atomic_ref<Word, ::cuda::thread_scope_system>(*const_cast<Word*>(word))
+        .load(::cuda::std::memory_order_acquire);
+  }
+  template <class Word>
+  __device__ static void store(Word* word, Word value) {
+    ::cuda::atomic_ref<Word, ::cuda::thread_scope_system>(*word).store(value, ::cuda::std::memory_order_release);
+  }
+  template <class Word>
+  __device__ static Word look(const Word* word) {
+    return *const_cast<const volatile Word*>(word);
+  }
+  template <class Word>
+  __device__ static void put(Word* word, Word value) {
+    *const_cast<volatile Word*>(word) = value;
+  }
+  /// Sets a word unless somebody else has. @return its value then
+  __device__ static std::uint64_t exchange(std::uint64_t* word, std::uint64_t was, std::uint64_t value) {
+    const std::uint64_t found = atomicCAS(reinterpret_cast<unsigned long long*>(word), was, value);
+    return found == was ? value : found;
+  }
+};
+
+__global__ void led_gate(LedGate* gate, const LedLane* lane, bool base, std::uint64_t offset) {
+  while (!passes_gate<GpuMemory>(gate, lane, base, offset, global_time())) {
+  }
+}
+
+__global__ void led_wait(const LedLane* other, std::uint32_t steps, std::uint32_t step, const LedLane* lane) {
+  while (!has_come<GpuMemory>(other, steps, step, lane)) {
+  }
+}
+
+__global__ void led_step(LedLane* lane) { mark_step<GpuMemory>(lane); }
+
+__global__ void led_end(LedLane* lane, std::uint32_t* ended) { mark_end<GpuMemory>(lane, ended); }
+
+__global__ void led_release(LedGate* gate, std::uint32_t run) { GpuMemory::store(&gate->run, run); }
+
+__global__ void conduct(LedWork work) {
+  LedConductor<GpuMemory> conductor(work);
+  while (conductor.step(global_time())) {
+  }
+}
+
+}  // namespace
+
+void launch_led_gate(cudaStream_t stream, LedGate* gate, const LedLane* lane, bool base, std::uint64_t offset) {
+  led_gate<<<1, 1, 0, stream>>>(gate, lane, base, offset);
+}
+
+void launch_led_wait(cudaStream_t stream, const LedLane* other, std::uint32_t steps, std::uint32_t step,
+                     const LedLane* lane) {
+  led_wait<<<1, 1, 0, stream>>>(other, steps, step, lane);
+}
+
+void launch_led_step(cudaStream_t stream, LedLane* lane) { led_step<<<1, 1, 0, stream>>>(lane); }
+
+void launch_led_end(cudaStream_t stream, LedLane* lane, std::uint32_t* ended) {
+  led_end<<<1, 1, 0, stream>>>(lane, ended);
+}
+
+void launch_led_release(cudaStream_t stream, LedGate* gate, std::uint32_t run) {
+  led_release<<<1, 1, 0, stream>>>(gate, run);
+}
+
+void launch_conductor(cudaStream_t stream, const LedWork& work) { conduct<<<1, 1, 0, stream>>>(work); }
+
+cudaError_t load_led_kernels() {
+  cudaFuncAttributes attributes;
+  for (const void* kernel : {reinterpret_cast<const void*>(led_gate), reinterpret_cast<const void*>(led_wait),
+                             reinterpret_cast<const void*>(led_step), reinterpret_cast<const void*>(led_end),
+                             reinterpret_cast<const void*>(led_release), reinterpret_cast<const void*>(conduct)})
+    if (const cudaError_t status = cudaFuncGetAttributes(&attributes, kernel); status != cudaSuccess) return status;
+  return cudaSuccess;
+}
+
+}  // namespace tutti::internal::cuda

@@ -1,0 +1,35 @@
+#pragma once
+#include <span>
+#include <vector>
+
+#include "runtime/core/command_list.hpp"
+#include "runtime/cuda/bound_devices.hpp"
+#include "runtime/cuda/led_kernels.hpp"
+
+namespace tutti::internal::cuda {
+
+/// A lane of a batch of a led set: its stream, and the words by which it is led.
+struct LedStream {
+  int device = 0;
+  cudaStream_t stream = nullptr;
+  LedGate* gate = nullptr;         ///< of the batch on its GPU
+  LedLane* lane = nullptr;         ///< its own, in the memory of its GPU
+  std::uint32_t* ended = nullptr;  ///< its own, in the memory of the leader
+};
+
+/// All that a lane does in a run of its batch, from its gate to the mark of its end, in one launch.
+struct RecordedLane {
+  ExecutableGraph graph;
+  std::size_t places = 1;  ///< of its queue that a launch takes
+};
+
+/// Records the lanes of a batch.
+/// @param plan   its kernels have run once: what they load, plan and allocate is there
+/// @param lanes  [lanes of `list`]
+/// @errors Kernel: a kernel throws or does more than enqueue. Machine: the driver's refusal.
+/// @pre `check_led` has nothing against the batch
+[[nodiscard]] Expected<std::vector<RecordedLane>> record_lanes(BoundDevices& backend, const BoundPlan& plan,
+                                                               const CommandList& list,
+                                                               std::span<const LedStream> lanes);
+
+}  // namespace tutti::internal::cuda

@@ -1,0 +1,236 @@
+#include "runtime/dispatch/led_task_run.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "runtime/core/led_run.hpp"
+#include "runtime/dispatch/blocking_log.hpp"
+#include "runtime/dispatch/task_run.hpp"
+
+namespace tutti::internal {
+namespace {
+
+/// How long before its start a run is given to the machine, so that a pause of the host makes no first job late.
+constexpr Duration kLeadTime = std::chrono::milliseconds{20};
+
+class LedTaskRun final : public TaskRun {
+ public:
+  using TaskRun::TaskRun;
+
+  Expected<void> prepare(std::span<TaskProgram* const> programs, std::span<const std::uint64_t> jobs,
+                         const RunOptions& options);
+  void make_room(std::span<const std::uint64_t> jobs) override;
+
+ protected:
+  JobReleases& releases() override { return *releases_; }
+  void release_jobs(std::span<const std::uint64_t> jobs, const RunOptions& options) override;
+  void input_ready(const ReadyJob& /*job*/) override {}
+  void stop() override { led_->stop(); }
+  std::optional<ReadyJob> take_unstarted() override { return std::nullopt; }
+  Duration lead_time() const override { return kLeadTime; }
+  void expect_start(Duration epoch) override { led_->begin(epoch); }
+  void buffers_freed(const ReadyJob& ready) override;
+  void run_jobs() override;
+  const BlockingLog& blocking() const override { return blocking_; }
+
+ private:
+  [[nodiscard]] LedSet make_set(std::span<const std::uint64_t> jobs, const RunOptions& options);
+  void add_batches(LedSet& set, std::size_t task);
+  [[nodiscard]] LedTask led_task(std::size_t task, std::uint64_t jobs) const;
+  [[nodiscard]] ReadyJob ready_job(std::uint32_t task, std::uint64_t index) const;
+  void take_records();
+  void take(const LedRecord& record);
+  void drop_unrecorded(std::uint32_t task, std::uint64_t until);
+  void end(const LedRecord& record);
+
+  std::unique_ptr<LedRun> led_;
+  std::optional<JobReleases> releases_;  // releases none: the buffers of jobs pass through it
+  std::vector<LedTask> led_tasks_;
+  std::vector<std::uint64_t> next_;  // [tasks] index of the first job without a record
+  BlockingLog blocking_;
+};
+
+// ---- preparing
+
+Expected<void> LedTaskRun::prepare(std::span<TaskProgram* const> programs, std::span<const std::uint64_t> jobs,
+                                   const RunOptions& options) {
+  auto states = make_memory(executor_, planned_, programs, jobs);
+  if (!states) return tl::unexpected(std::move(states.error()));
+  tasks_ = *std::move(states);
+  for (std::size_t i = 0; i < tasks_.size(); ++i) {
+    tasks_[i].keeps_bound = true;
+    if (auto ok = prepare_task(executor_, owned_, planned_, TaskId{i}, tasks_[i]); !ok) return ok;
+  }
+  blocking_ = BlockingLog(tasks_.size());
+  return make_ready().and_then([&] {
+    LedSet set = make_set(jobs, options);
+    led_tasks_ = set.tasks;
+    return executor_.backend().lead(std::move(set)).map([&](std::unique_ptr<LedRun>&& led) { led_ = std::move(led); });
+  });
+}
+
+LedSet LedTaskRun::make_set(std::span<const std::uint64_t> jobs, const RunOptions& options) {
+  LedSet set;
+  set.by_deadline = planned_.tasks.policy == Policy::Edf;
+  set.host_away = options.host_away;
+  std::uint32_t sets = 0;
+  for (std::size_t i = 0; i < tasks_.size(); ++i) {
+    LedTask& task = set.tasks.emplace_back(led_task(i, jobs[i]));
+    task.is_read = tasks_[i].program->hears_of_end() || options.on_job_end != nullptr;
+    task.first_set = std::exchange(sets, sets + task.sets);
+    task.first_batch = static_cast<std::uint32_t>(set.batches.size());
+    add_batches(set, i);
+  }
+  return set;
+}
+
+/// The batches of a task's jobs, bound to each of its buffer sets.
+void LedTaskRun::add_batches(LedSet& set, std::size_t task) {
+  auto& bound = tasks_[task].bound;
+  for (const BoundPlan& batch : bound.front()) set.batches.push_back({batch.plan.latest->alone().count(), kNoInstant});
+  set.plans.push_back(std::exchange(bound, {}));
+}
+
+LedTask LedTaskRun::led_task(std::size_t place, std::uint64_t jobs) const {
+  const TaskTiming& timing = planned_.timings[place];
+  const OverrunRule& overrun = tasks_[place].task->overrun;
+  const Policy policy = planned_.tasks.policy;
+  LedTask task;
+  task.first_arrival = tasks_[place].task->offset.count();
+  task.period = timing.period.count();
+  task.deadline = timing.deadline.count();
+  task.budget = overrun.budget.value_or(timing.wcet).count();
+  task.shortest = timing.arrivals == Arrivals::Periodic ? timing.best_case.count() : 0;
+  task.rank = policy == Policy::Rm ? task.period : policy == Policy::Dm ? task.deadline : timing.priority;
+  task.jobs = jobs;
+  task.sets = static_cast<std::uint32_t>(tasks_[place].bound.size());
+  task.batches = static_cast<std::uint32_t>(tasks_[place].bound.front().size());
+  task.suspend_after = static_cast<std::uint32_t>(overrun.suspend_after);
+  task.skips = overrun.policy == OverrunPolicy::SkipNext;
+  return task;
+}
+
+void LedTaskRun::release_jobs(std::span<const std::uint64_t> jobs, const RunOptions& options) {
+  const std::vector<std::uint64_t> none(jobs.size());
+  releases_.emplace(scheduled(none), options.seed);
+  release_by(options);
+}
+
+/// The last step before the run: queues are full afterwards.
+void LedTaskRun::make_room(std::span<const std::uint64_t> jobs) {
+  TaskRun::make_room(jobs);
+  next_.assign(tasks_.size(), 0);
+  led_->arm();
+}
+
+// ---- the run
+
+void LedTaskRun::run_jobs() {
+  for (bool over = false;;) {
+    take_news();
+    decided_at_ = free_since_ = executor_.clock().now();
+    take_records();
+    if (const auto fault = led_->fault()) {
+      end_by(*fault);
+      return;
+    }
+    if (over) return;
+    if (!record_.interrupted && was_interrupted()) led_->stop();
+    over = led_->is_over();
+    if (over) continue;  // its last records
+    led_->arm();
+    ledger_.review();
+    wait_for(std::min(led_->next_look(), next_news().at));
+  }
+}
+
+void LedTaskRun::take_records() {
+  while (const auto record = led_->take()) take(*record);
+}
+
+void LedTaskRun::take(const LedRecord& record) {
+  drop_unrecorded(record.task, record.index);
+  next_[record.task] = record.index + 1;
+  const ReadyJob job = ready_job(record.task, record.index);
+  switch (record.kind) {
+    case LedRecord::Kind::DropSkipped: return drop(job, job.arrival, DropReason::Skipped);
+    case LedRecord::Kind::DropNoSet: return drop(job, job.arrival, DropReason::NoBuffers);
+    case LedRecord::Kind::DropNotArmed: return drop(job, job.arrival, DropReason::NotArmed);
+    case LedRecord::Kind::GivenUp:
+    case LedRecord::Kind::Ended: break;
+  }
+  end(record);
+}
+
+/// Jobs whose records found no room were dropped: none ran, since what is armed has room.
+void LedTaskRun::drop_unrecorded(std::uint32_t task, std::uint64_t until) {
+  for (std::uint64_t& next = next_[task]; next < until; ++next) {
+    const ReadyJob job = ready_job(task, next);
+    drop(job, job.arrival, DropReason::NotArmed);
+  }
+}
+
+ReadyJob LedTaskRun::ready_job(std::uint32_t task, std::uint64_t index) const {
+  const LedTask& led = led_tasks_[task];
+  ReadyJob job{TaskId{task},
+               index,
+               epoch_ + Duration{led.first_arrival + static_cast<Ns>(index) * led.period},
+               {},
+               Duration{led.period},
+               Duration{led.deadline},
+               planned_.timings[task].priority};
+  job.deadline = job.arrival + Duration{led.deadline};
+  return job;
+}
+
+/// All instants are the machine's. It is idle where a job arrives after the one before it has ended.
+void LedTaskRun::end(const LedRecord& record) {
+  const ReadyJob ready = ready_job(record.task, record.index);
+  const Duration start = epoch_ + Duration{record.start}, finish = epoch_ + Duration{record.finish};
+  if (record.ready == record.arrival) blocking_.clear();
+  TaskState& state = tasks_[record.task];
+  state.release_of(ready.index) = {
+      ready.arrival, Duration{record.start - record.ready}, ready.arrival, ready.arrival, {}};
+  JobBuffers& buffers = state.buffers_of(ready.index);
+  buffers.index = ready.index;
+  buffers.own = record.run % led_tasks_[record.task].sets;
+  buffers.choice = buffers.own;
+  std::optional<Error> error;
+  if (record.kind == LedRecord::Kind::GivenUp) error = led_->fault();
+  EndedJob ended = ended_job(ready, start, finish, std::move(error), false);
+  ended.chunks = nullptr;  // what the conductor has measured of its batches is in the record
+  if (record.excess > 0) ended.broken = BrokenBound{BoundCause::Transfer, Duration{record.excess}, {}};
+  ended.excesses.add(BoundCause::Blocking, blocking_.total());
+  ended.excesses.add(BoundCause::Dispatch, Duration{record.start - record.ready});
+  ended.excesses.add(BoundCause::Dispatch, Duration{record.finish - record.start - record.in_batches});
+  ended.blocker = blocking_.worst();
+  ended.record.load = load_of(state.release_of(ready.index), finish - start, Duration{record.in_batches},
+                              Duration{record.finish - record.start - record.in_batches});
+  blocking_.add(ready.task, finish - start - planned_.timings[record.task].wcet);
+  end_job(std::move(ended), ready, job_of(ready), finish);
+}
+
+void LedTaskRun::buffers_freed(const ReadyJob& ready) {
+  TaskRun::buffers_freed(ready);
+  const std::size_t task = ready.task.index();
+  if (led_tasks_[task].is_read) led_->give_back(static_cast<std::uint32_t>(task));
+}
+
+}  // namespace
+
+Expected<std::unique_ptr<PreparedRun>> prepare_led_run(Executor& executor, const AdmittedTaskSet& admitted,
+                                                       std::span<TaskProgram* const> programs,
+                                                       std::span<const std::uint64_t> jobs, const RunOptions& options) {
+  for (const TaskProgram* program : programs)
+    if (program->fills_input())
+      return invalid_input(
+          "a program that fills its buffers as jobs are released needs the host for each of them; with --conductor "
+          "host the host leads the run, or the input lies where a device has put it");
+  return prepared_by<LedTaskRun>(
+      executor, admitted.planned(), programs, options.interrupted,
+      [&](LedTaskRun& run) { return run.prepare(programs, jobs, options); },
+      [&](LedTaskRun& run) { run.make_ready(jobs, jobs, admitted.worst_responses(), options); });
+}
+
+}  // namespace tutti::internal

@@ -1,0 +1,267 @@
+// Runs that a GPU leads: from the queues that the host fills to the records that it takes.
+#include "runtime/cuda/gpu_conductor.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "runtime/dispatch/dispatcher.hpp"
+#include "tests/runtime/cuda/device_kernels.hpp"
+#include "tests/runtime/small_machine.hpp"
+#include "tests/runtime/task_runs.hpp"
+#ifdef TUTTI_HOST_CUDA
+#include "tests/support/host_cuda/host_cuda.hpp"
+#endif
+
+namespace tutti::internal {
+namespace {
+
+using std::chrono::milliseconds;
+using test::copy_stream;
+using test::kernel_stream;
+using test::make_cuda;
+using test::Station;
+
+/// Each job sums up its input on a GPU and brings the sum back; the program compares it and changes the input of the
+/// buffer set, which a later job has.
+class Sums final : public TaskProgram {
+ public:
+  static constexpr std::size_t kInput = 4096;
+
+  Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const Batch& batch, std::size_t number,
+                                            std::size_t set) override {
+    Memory& memory = sets_[set];
+    const CommandStream& stream = batch.streams().front();
+    const auto allocate = [&](Buffer& buffer, VertexId where, std::size_t size) {
+      buffer = backend.allocate(where, Bytes{static_cast<std::int64_t>(size)}).value();
+    };
+    if (number == 0) {
+      allocate(memory.input, stream.transfer->from, kInput);
+      allocate(memory.on_gpu, stream.transfer->to, kInput);
+      allocate(memory.sum, stream.transfer->to, sizeof(std::uint64_t));
+      fill(memory);
+      return std::vector<StreamBinding>{
+          {memory.input.view(), memory.on_gpu.view(), memory.on_gpu.view(), memory.sum.view(), {}}};
+    }
+    allocate(memory.report, stream.transfer->to, sizeof(std::uint64_t));
+    return std::vector<StreamBinding>{{memory.sum.view(), memory.report.view(), {}, {}, {}}};
+  }
+  bool fills_input() const override { return false; }
+  void on_finished(const Job& job) override {
+    Memory& memory = sets_[job.buffer_set];
+    std::uint64_t report = 0;
+    std::memcpy(&report, memory.report.view().data, sizeof report);
+    right += report == memory.expected ? 1 : 0;
+    wrong += report == memory.expected ? 0 : 1;
+    fill(memory);
+  }
+  void on_dropped(const Job&, const JobRecord&) override { ++dropped; }
+
+  int right = 0, wrong = 0, dropped = 0;
+
+ private:
+  struct Memory {
+    Buffer input, on_gpu, sum, report;
+    std::uint64_t expected = 0;
+  };
+  void fill(Memory& memory) {
+    const std::vector<std::byte> bytes = test::pattern(kInput, ++seed_);
+    std::copy(bytes.begin(), bytes.end(), memory.input.view().data);
+    static const KernelRegistry registry = KernelRegistry::with_builtins();
+    std::byte* const sum = reinterpret_cast<std::byte*>(&memory.expected);
+    registry.find(kChecksumKernel)->host({bytes, {sum, sizeof memory.expected}, {}, {}});
+  }
+  std::map<std::size_t, Memory> sets_;
+  std::uint64_t seed_ = 0;
+};
+
+Task sums(const Topology& machine, const std::string& name, const char* gpu, Duration period, Duration deadline) {
+  const VertexId mem = *machine.find_vertex("mem0"), device = *machine.find_vertex(gpu);
+  CommandStream up = copy_stream("up", mem, device, Sums::kInput);
+  up.kernel = Kernel{device, milliseconds{1}, milliseconds{1}, std::string(kChecksumKernel)};
+  Task task;
+  task.name = name;
+  task.period = period;
+  task.deadline = deadline;
+  task.steps = {Batch::make(machine, {up}).value(),
+                Batch::make(machine, {copy_stream("down", device, mem, sizeof(std::uint64_t))}).value()};
+  return task;
+}
+
+/// Jobs for gpu0 every 10 ms, for gpu1 every 15 ms; they can last 3 periods each where the host is busy.
+TaskSet two_tasks(const Topology& machine) {
+  TaskSet set{machine, Policy::Edf, {}};
+  set.tasks = {sums(machine, "a", "gpu0", milliseconds{10}, milliseconds{30}),
+               sums(machine, "b", "gpu1", milliseconds{15}, milliseconds{45})};
+  return set;
+}
+
+RunOptions led(std::uint64_t jobs) {
+  RunOptions options;
+  options.jobs = jobs;
+  options.conductor = ConductorKind::Gpu;
+  return options;
+}
+
+class GpuConductor : public testing::TestWithParam<Station::MakeBackend> {
+ protected:
+  Station station{std::make_unique<test::DeviceClock>(), GetParam()};
+};
+
+INSTANTIATE_TEST_SUITE_P(Gates, GpuConductor,
+                         testing::Values(make_cuda<GateKind::PollingKernel>, make_cuda<GateKind::DeviceTimer>));
+
+// In each run of the set every job is in exactly one record, in the order of its task, none before its arrival; one job
+// has the machine at a time; and what comes back is the sum of what was there when the job began.
+TEST_P(GpuConductor, LeadsEachJobOnce) {
+  const TaskSet set = two_tasks(station.machine);
+  const AdmittedTaskSet admitted = test::admit(set);
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    std::array<Sums, 2> programs;
+    TaskProgram* const table[] = {&programs[0], &programs[1]};
+    const auto record = run_tasks(station.executor, admitted, table, led(100));
+    ASSERT_TRUE(record.has_value()) << record.error().text();
+    EXPECT_FALSE(record->fatal) << record->fatal->text();
+    ASSERT_EQ(record->jobs.size(), 100U);
+    std::array<std::uint64_t, 2> next{};
+    Duration free{};
+    int ended = 0;
+    for (const JobRecord& job : record->jobs) {
+      EXPECT_EQ(job.index, next[job.task.index()]++);
+      EXPECT_EQ(job.arrival, set.tasks[job.task.index()].period * static_cast<std::int64_t>(job.index));
+      if (!job.finish) continue;
+      ++ended;
+      EXPECT_GE(job.start, job.arrival);
+      EXPECT_GE(job.start, free);
+      EXPECT_GE(*job.finish, job.start);
+      free = *job.finish;
+    }
+    EXPECT_EQ(programs[0].wrong + programs[1].wrong, 0);
+    EXPECT_EQ(programs[0].right + programs[1].right, ended);
+    EXPECT_EQ(programs[0].dropped + programs[1].dropped, 100 - ended);
+    EXPECT_GT(ended, test::kDevicesAreInTime ? 95 : 0);
+  }
+}
+
+// A host that looks away for 200 ms, as it said, finds all jobs of that time: 20 of the one task, 13 or 14 of the
+// other.
+TEST_P(GpuConductor, LeadsOnWhileTheHostIsAway) {
+  TaskSet set = two_tasks(station.machine);
+  const AdmittedTaskSet admitted = test::admit(set);
+  std::array<Sums, 2> programs;
+  LedSet led;
+  led.by_deadline = true;
+  led.host_away = milliseconds{200};
+  for (std::size_t i = 0; i < 2; ++i) {
+    LedTask& task = led.tasks.emplace_back();
+    task.period = set.tasks[i].period.count();
+    task.deadline = set.tasks[i].deadline.count();
+    task.jobs = 60;
+    task.sets = 3;
+    task.first_set = static_cast<std::uint32_t>(3 * i);
+    task.first_batch = static_cast<std::uint32_t>(2 * i);
+    task.batches = 2;
+    auto& sets = led.plans.emplace_back();
+    for (std::size_t s = 0; s < 3; ++s) {
+      auto& batches = sets.emplace_back();
+      for (std::size_t b = 0; b < 2; ++b) {
+        const ExecutionPlan& plan = admitted.planned().bounds[i].plans[b].front();
+        batches.push_back({plan, "a batch", programs[i].bind(*station.backend, plan.batch, b, s).value()});
+      }
+    }
+  }
+  led.batches.resize(4);
+  auto run = station.backend->lead(std::move(led));
+  ASSERT_TRUE(run.has_value()) << run.error().text();
+  EXPECT_GE((*run)->host_away(), milliseconds{200});
+  (*run)->arm();
+  const Duration start = station.clock->now() + milliseconds{50};
+  (*run)->begin(start);
+  station.clock->wait_until(start);
+  std::this_thread::sleep_for(milliseconds{200});
+  std::array<std::uint64_t, 2> next{};
+  while (const auto record = (*run)->take()) {
+    EXPECT_EQ(record->kind, LedRecord::Kind::Ended);
+    EXPECT_EQ(record->index, next[record->task]++);
+    EXPECT_EQ(record->run, record->index);
+  }
+  EXPECT_GE(next[0], test::kDevicesAreInTime ? 20U : 1U);
+  EXPECT_GE(next[1], test::kDevicesAreInTime ? 13U : 1U);
+  EXPECT_FALSE((*run)->is_over());
+  (*run)->stop();
+  while (!(*run)->is_over() && !(*run)->fault()) std::this_thread::sleep_for(milliseconds{1});
+  EXPECT_FALSE((*run)->fault()) << (*run)->fault()->text();
+}
+
+// What is armed and not used runs out: afterwards the host leads the same set on the same streams.
+TEST_P(GpuConductor, LeavesNothingBehind) {
+  const AdmittedTaskSet admitted = test::admit(two_tasks(station.machine));
+  std::array<Sums, 2> programs;
+  TaskProgram* const table[] = {&programs[0], &programs[1]};
+  std::atomic<bool> interrupted = false;
+  RunOptions options = led(100'000);
+  options.interrupted = &interrupted;
+  std::thread user([&] {
+    std::this_thread::sleep_for(milliseconds{150});
+    interrupted = true;
+  });
+  const auto record = run_tasks(station.executor, admitted, table, options);
+  user.join();
+  ASSERT_TRUE(record.has_value()) << record.error().text();
+  EXPECT_TRUE(record->interrupted);
+  EXPECT_LT(record->jobs.size(), 100'000U);
+  EXPECT_EQ(programs[0].wrong + programs[1].wrong, 0);
+  RunOptions by_host;
+  by_host.jobs = 10;
+  const auto after = run_tasks(station.executor, admitted, table, by_host);
+  ASSERT_TRUE(after.has_value()) << after.error().text();
+  EXPECT_EQ(after->jobs.size(), 10U);
+  EXPECT_FALSE(after->fatal);
+}
+
+// Three batches of a job share their streams, and four tasks on one GPU have 4 of them; the fixed priorities decide.
+TEST_P(GpuConductor, GoesByTheFixedPriorities) {
+  TaskSet set{station.machine, Policy::Rm, {}};
+  for (int i = 0; i < 4; ++i)
+    set.tasks.push_back(sums(station.machine, std::string(1, static_cast<char>('a' + i)), "gpu0",
+                             milliseconds{20 * (i + 1)}, milliseconds{20 * (i + 1)}));
+  const AdmittedTaskSet admitted = test::admit(set);
+  std::array<Sums, 4> programs;
+  TaskProgram* const table[] = {&programs[0], &programs[1], &programs[2], &programs[3]};
+  const auto record = run_tasks(station.executor, admitted, table, led(50));
+  ASSERT_TRUE(record.has_value()) << record.error().text();
+  ASSERT_GE(record->jobs.size(), 4U);
+  if (!test::kDevicesAreInTime) return;
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(record->jobs[i].task.index(), i);  // all arrive together
+}
+
+// A kernel that does not end within its limit is given up, as by the host, and the run says so.
+#ifdef TUTTI_HOST_CUDA
+TEST(GpuConductorFault, AKernelThatHangsEndsTheRun) {
+  Station station(std::make_unique<test::DeviceClock>(), make_cuda<GateKind::PollingKernel, test::kDeviceWait, 1>);
+  const AdmittedTaskSet admitted = test::admit(two_tasks(station.machine));
+  std::array<Sums, 2> programs;
+  TaskProgram* const table[] = {&programs[0], &programs[1]};
+  RunOptions options = led(100'000);
+  std::thread breaker([] {
+    std::this_thread::sleep_for(milliseconds{300});
+    host_cuda::device(0).hang_next_kernel();
+  });
+  const auto record = run_tasks(station.executor, admitted, table, options);
+  breaker.join();
+  ASSERT_TRUE(record.has_value()) << record.error().text();
+  ASSERT_TRUE(record->fatal.has_value());
+  EXPECT_NE(record->fatal->message.find("has not ended within its limit"), std::string::npos) << record->fatal->text();
+  host_cuda::device(0).release();
+}
+#endif
+
+}  // namespace
+}  // namespace tutti::internal

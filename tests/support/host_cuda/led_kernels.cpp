@@ -1,0 +1,95 @@
+// The kernels of runtime/cuda/led_kernels.hpp, stepped by the threads of the GPUs.
+#include "runtime/cuda/led_kernels.hpp"
+
+#include <atomic>
+#include <vector>
+
+#include "tests/support/host_cuda/gpu.hpp"
+
+namespace tutti::internal::cuda {
+namespace {
+
+using host_cuda::Instant;
+using Ended = std::optional<Instant>;
+
+struct HostMemory {
+  template <class Word>
+  static Word load(const Word* word) {
+    return std::atomic_ref(*const_cast<Word*>(word)).load(std::memory_order_acquire);
+  }
+  template <class Word>
+  static void store(Word* word, Word value) {
+    std::atomic_ref(*word).store(value, std::memory_order_release);
+  }
+  template <class Word>
+  static Word look(const Word* word) {
+    return load(word);
+  }
+  template <class Word>
+  static void put(Word* word, Word value) {
+    store(word, value);
+  }
+  static std::uint64_t exchange(std::uint64_t* word, std::uint64_t was, std::uint64_t value) {
+    return std::atomic_ref(*word).compare_exchange_strong(was, value) ? value : was;
+  }
+};
+
+Ended at(bool over, Instant now) { return over ? Ended(now) : std::nullopt; }
+
+}  // namespace
+
+void launch_led_gate(cudaStream_t stream, LedGate* gate, const LedLane* lane, bool base, std::uint64_t offset) {
+  host_cuda::launch_gate(
+      stream, [=](Instant, Instant now) { return at(passes_gate<HostMemory>(gate, lane, base, offset, now), now); },
+      {gate, lane});
+}
+
+void launch_led_wait(cudaStream_t stream, const LedLane* other, std::uint32_t steps, std::uint32_t step,
+                     const LedLane* lane) {
+  host_cuda::launch_gate(stream,
+                         [=](Instant, Instant now) { return at(has_come<HostMemory>(other, steps, step, lane), now); },
+                         {other, lane});
+}
+
+void launch_led_step(cudaStream_t stream, LedLane* lane) {
+  host_cuda::launch_gate(stream,
+                         [=](Instant, Instant now) -> Ended {
+                           mark_step<HostMemory>(lane);
+                           return now;
+                         },
+                         {lane});
+}
+
+void launch_led_end(cudaStream_t stream, LedLane* lane, std::uint32_t* ended) {
+  host_cuda::launch_gate(stream,
+                         [=](Instant, Instant now) -> Ended {
+                           mark_end<HostMemory>(lane, ended);
+                           return now;
+                         },
+                         {lane, ended});
+}
+
+void launch_led_release(cudaStream_t stream, LedGate* gate, std::uint32_t run) {
+  host_cuda::launch_gate(stream,
+                         [=](Instant, Instant now) -> Ended {
+                           HostMemory::store(&gate->run, run);
+                           return now;
+                         },
+                         {gate});
+}
+
+void launch_conductor(cudaStream_t stream, const LedWork& work) {
+  constexpr int kSteps = 64;
+  host_cuda::Gpu& gpu = *stream->gpu;
+  host_cuda::launch_gate(stream,
+                         [&gpu, conductor = LedConductor<HostMemory>(work)](Instant, Instant) mutable -> Ended {
+                           for (int i = 0; i < kSteps; ++i)
+                             if (!conductor.step(gpu.now())) return gpu.now();
+                           return std::nullopt;
+                         },
+                         {work.run});
+}
+
+cudaError_t load_led_kernels() { return cudaSuccess; }
+
+}  // namespace tutti::internal::cuda
