@@ -19,7 +19,7 @@
 namespace tutti::internal {
 namespace {
 
-constexpr unsigned kTimeLimit = 60;  // s, in place of a call that does not return
+constexpr unsigned kCallLimit = 60;  // s, in place of a call that does not return
 
 /// A stream and an event of the kernel's own, made in its first call.
 struct Own {
@@ -132,7 +132,7 @@ std::vector<Misuse> misuses() {
 
 class Misused : public test::OneKernel {
  protected:
-  Misused() { alarm(kTimeLimit); }
+  Misused() { alarm(kCallLimit); }
   ~Misused() override { alarm(0); }
 
   /// Prepares and runs it.
