@@ -53,16 +53,28 @@ GpuConductor::~GpuConductor() {
     while (!is_over() && !fault_) std::this_thread::sleep_for(kLook);
   }
   if (!backend_.lost) let_out();
+  if (backend_.lost) abandon();
   for (const auto& [device, stream] : lent_) backend_.lanes.at(device).take_back(stream);
+}
+
+/// Nobody waited for what is in the queues.
+void GpuConductor::abandon() {
+  for (Task& task : tasks_)
+    for (Lane& lane : task.lanes)
+      for (ExecutableGraph& graph : lane.graphs) static_cast<void>(graph.release());
 }
 
 // ---- preparing
 
 Expected<void> GpuConductor::prepare() {
   Lists lists;
+  auto led = set_.batches.begin();
   for (const auto& sets : set_.plans) {
     auto& batches = lists.emplace_back();
-    for (const BoundPlan& plan : sets.front()) batches.push_back(make_commands(plan.plan));
+    for (const BoundPlan& plan : sets.front()) {
+      batches.push_back(make_commands(plan.plan));
+      (led++)->limit = backend_.watchdog.limit(plan.plan.timeline.latency).count();
+    }
   }
   for (const auto& sets : set_.plans)
     for (const auto& batches : sets)

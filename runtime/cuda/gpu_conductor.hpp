@@ -65,6 +65,7 @@ class GpuConductor final : public LedRun {
   bool note(cudaError_t status, const char* call, int device);
   void note_end(const LedRecord& record);
   void let_out();
+  void abandon();
   [[nodiscard]] cudaError_t status_of_lanes(int& device) const;
   /// Runs of a task that its queues hold.
   [[nodiscard]] static std::uint64_t capacity_of(const Task& task);

@@ -38,7 +38,9 @@ struct Row {
 std::vector<Row> rows_of(const Station& station) {
   const VertexId mem = station.at("mem0"), gpu = station.at("gpu0");
   const auto copies = [&](int count, std::int64_t size) {
-    return std::vector<CommandStream>(static_cast<std::size_t>(count), copy_stream("copy", mem, gpu, size));
+    std::vector<CommandStream> streams;
+    for (int i = 0; i < count; ++i) streams.push_back(copy_stream("copy" + std::to_string(i), mem, gpu, size));
+    return streams;
   };
   CommandStream up = copy_stream("up", mem, gpu, 64 << 10);
   up.kernel = Kernel{gpu, std::chrono::microseconds{20}, std::chrono::microseconds{20}, "spin"};
