@@ -51,7 +51,8 @@ struct LedRecord {
 ///   bool has_ended(batch, run)     whether all lanes of it have come to their ends
 ///   bool write(record)             hands a record to the host; false: there is no room
 ///   bool is_stopped()              whether no other job is to be released
-/// The first two and the last one may take a microsecond: they are asked for where nothing is due, or where a decision
+///   bool is_given_up()             whether the batch under way is not to be waited for
+/// The first two and the last two may take a microsecond: they are asked for where nothing is due, or where a decision
 /// needs them.
 template <class Board>
 class SetConductor {
@@ -86,6 +87,8 @@ class SetConductor {
 
   /// How long before an instant of its plan it asks for nothing that may take time.
   static constexpr Ns kCalm = 20'000;
+  /// Every so many looks it looks at the words of the host, too.
+  static constexpr std::uint32_t kLooks = 1024;
 
   TUTTI_HOST_DEVICE constexpr bool decide(Ns now) {
     if (now < until_) {
@@ -107,13 +110,15 @@ class SetConductor {
 
   /// Now and then, while nothing is due: whether the run is to stop, or a job waits for buffers that are back.
   TUTTI_HOST_DEVICE constexpr void look_around() {
-    constexpr std::uint32_t kLooks = 1024;
     if (++looks_ % kLooks != 0) return;
     if (take_back()) until_ = 0;
     if (!board_.is_stopped()) return;
     jobs_.stop();
     until_ = 0;
   }
+
+  /// Now and then, while a batch is under way.
+  TUTTI_HOST_DEVICE constexpr bool is_given_up() { return ++looks_ % kLooks == 0 && board_.is_given_up(); }
 
   /// Takes the buffers that consumers have given back, of tasks whose next job waits for some. @return whether there
   /// are
@@ -164,7 +169,7 @@ class SetConductor {
     const LedBatch& batch = batches_[task.first_batch + batch_];
     const Ns took = now - opened_;
     if (!board_.has_ended(task.first_batch + batch_, record_.run)) {
-      if (took <= batch.limit) return true;
+      if (took <= batch.limit && !is_given_up()) return true;
       record_.kind = LedRecord::Kind::GivenUp;
       record_.of_batch = batch_;
       record_.finish = now;

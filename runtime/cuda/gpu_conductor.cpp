@@ -48,20 +48,25 @@ Expected<std::unique_ptr<GpuConductor>> GpuConductor::make(BoundDevices& backend
 }
 
 GpuConductor::~GpuConductor() {
-  if (launched_ && !backend_.lost) {
-    stop();
-    while (!is_over() && !fault_) std::this_thread::sleep_for(kLook);
-  }
-  if (!backend_.lost) let_out();
+  if (launched_) end_conductor();
+  let_out();
   if (backend_.lost) abandon();
   for (const auto& [device, stream] : lent_) backend_.lanes.at(device).take_back(stream);
+}
+
+/// One whose GPU is broken does not end.
+void GpuConductor::end_conductor() {
+  HostSignal<std::uint64_t>(&run_words_->stop).set(fault_ ? 2 : 1);
+  while (!backend_.has_lost(leader_) && answer(cudaStreamQuery(conductor_)) == cudaErrorNotReady)
+    std::this_thread::sleep_for(kLook);
 }
 
 /// Nobody waited for what is in the queues.
 void GpuConductor::abandon() {
   for (Task& task : tasks_)
     for (Lane& lane : task.lanes)
-      for (ExecutableGraph& graph : lane.graphs) static_cast<void>(graph.release());
+      for (RecordedLane& set : lane.sets)
+        for (ExecutableGraph& graph : set.graphs) static_cast<void>(graph.release());
 }
 
 // ---- preparing
@@ -205,11 +210,7 @@ Expected<void> GpuConductor::record(const Lists& lists) {
           streams.push_back((lane + static_cast<std::ptrdiff_t>(i))->on);
         auto recorded = record_lanes(backend_, batches[batch], lists[task][batch], streams);
         if (!recorded) return tl::unexpected(std::move(recorded.error()));
-        for (RecordedLane& one : *recorded) {
-          lane->graphs.push_back(std::move(one.graph));
-          lane->places = std::max(lane->places, one.places);
-          ++lane;
-        }
+        for (RecordedLane& one : *recorded) (lane++)->sets.push_back(std::move(one));
       }
     }
   }
@@ -218,7 +219,7 @@ Expected<void> GpuConductor::record(const Lists& lists) {
 
 std::uint64_t GpuConductor::capacity_of(const Task& task) {
   std::map<cudaStream_t, std::size_t> places;
-  for (const Lane& lane : task.lanes) places[lane.on.stream] += lane.places;
+  for (const Lane& lane : task.lanes) places[lane.on.stream] += lane.sets.front().places;
   std::size_t most = 1;
   for (const auto& [stream, count] : places) most = std::max(most, count);
   return kQueueCapacity / most;
@@ -336,9 +337,8 @@ void GpuConductor::arm(std::size_t place) {
   for (; task.armed < until && !fault_ && !over_; ++task.armed) {
     for (Lane& lane : task.lanes) {
       static_cast<void>(cudaSetDevice(lane.on.device));
-      if (!note(cudaGraphLaunch(lane.graphs[task.armed % lane.graphs.size()].get(), lane.on.stream), "cudaGraphLaunch",
-                lane.on.device))
-        return;
+      for (const auto& call : lane.sets[task.armed % lane.sets.size()].calls)
+        if (!note(call(), "arming a run", lane.on.device)) return;
     }
     HostSignal<std::uint64_t>(&task_words_[place].armed).set(task.armed + 1);
   }
@@ -412,19 +412,19 @@ bool GpuConductor::note(cudaError_t status, const char* call, int device) {
   return false;
 }
 
-/// Opens the gates of all runs that are armed and have had no job: they run to their ends.
+/// Opens the gates of all runs that are armed and have had no job: they run to their ends. What is on GPUs that are
+/// lost is not waited for.
 void GpuConductor::let_out() {
   for (const Gate& gate : gates_) {
     const DeviceGuard guard(gate.device);
     launch_led_release(backend_.lanes.at(gate.device).service(), gate.words,
                        static_cast<std::uint32_t>(tasks_[gate.task].armed));
-    note(cudaGetLastError(), "launch_led_release", gate.device);
+    static_cast<void>(cudaGetLastError());  // of a GPU that is lost
   }
-  const auto drained = [&] {
-    return std::ranges::all_of(
-        lent_, [](const auto& lent) { return answer(cudaStreamQuery(lent.second)) != cudaErrorNotReady; });
+  const auto has_drained = [&](const auto& lent) {
+    return backend_.has_lost(lent.first) || answer(cudaStreamQuery(lent.second)) != cudaErrorNotReady;
   };
-  while (!fault_ && !drained()) std::this_thread::sleep_for(kLook);
+  while (!std::ranges::all_of(lent_, has_drained)) std::this_thread::sleep_for(kLook);
 }
 
 }  // namespace tutti::internal::cuda

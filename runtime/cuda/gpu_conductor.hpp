@@ -12,9 +12,9 @@ namespace tutti::internal::cuda {
 /// A run that a GPU leads, the *leader*: a kernel of one thread waits for releases by the GPU's timer, opens the gates
 /// of all GPUs by stores, and sees the ends of lanes in its own memory, where they store them.
 ///
-/// Each lane of a batch is a graph, from its gate to the mark of its end, one for each buffer set; to arm a run is to
-/// launch these. The batches of a task's jobs share streams, those of other tasks have their own: queues are first-in,
-/// first-out, and which task is next is not known yet.
+/// Each lane of a batch is recorded once for each buffer set, from its gate to the mark of its end, as few calls; to
+/// arm a run is to make these. The batches of a task's jobs share streams, those of other tasks have their own: queues
+/// are first-in, first-out, and which task is next is not known yet.
 ///
 /// While it runs, a kernel of the program's own that waits for the whole GPU (`cudaDeviceSynchronize`, `cudaFree`)
 /// waits for the end of the run.
@@ -38,11 +38,10 @@ class GpuConductor final : public LedRun {
   [[nodiscard]] Duration next_look() override;
 
  private:
-  /// A lane of a batch: of each buffer set one graph.
+  /// A lane of a batch, recorded for each buffer set.
   struct Lane {
     LedStream on;
-    std::vector<ExecutableGraph> graphs{};
-    std::size_t places = 1;
+    std::vector<RecordedLane> sets{};
   };
   struct Task {
     std::vector<Lane> lanes{};  ///< of its batches, in their order
@@ -64,6 +63,7 @@ class GpuConductor final : public LedRun {
   void arm(std::size_t task);
   bool note(cudaError_t status, const char* call, int device);
   void note_end(const LedRecord& record);
+  void end_conductor();
   void let_out();
   void abandon();
   [[nodiscard]] cudaError_t status_of_lanes(int& device) const;

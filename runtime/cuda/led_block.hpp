@@ -34,7 +34,7 @@ struct alignas(kCacheLine) LedSlot {
 /// Words of a run, in pinned memory.
 struct alignas(kCacheLine) LedRunWords {
   std::uint64_t epoch;  ///< start of the run on the leader's timer; 0: not yet; the host sets it
-  std::uint64_t stop;   ///< not 0: no other job is released; the host sets it
+  std::uint64_t stop;   ///< 1: no other job is released; 2: nothing is waited for either; the host sets it
   std::uint64_t taken;  ///< records that the host has taken
 };
 
@@ -75,6 +75,7 @@ class LedBoard {
   }
   TUTTI_HOST_DEVICE std::uint64_t given_back(std::uint32_t task) { return Memory::load(&work_.tasks[task].given_back); }
   TUTTI_HOST_DEVICE bool is_stopped() { return Memory::load(&work_.run->stop) != 0; }
+  TUTTI_HOST_DEVICE bool is_given_up() { return Memory::load(&work_.run->stop) > 1; }
 
   TUTTI_HOST_DEVICE void open(std::uint32_t batch, std::uint64_t run) {
     const LedBatchWords& words = work_.words[batch];
