@@ -116,9 +116,16 @@ struct LedJobs {
   TUTTI_HOST_DEVICE constexpr void give_back(std::uint32_t task, std::uint64_t index) {
     due_of_set(task, index) = kNoInstant;
   }
-  /// Whether the next job of a task comes, and its buffers are those of another one.
-  [[nodiscard]] TUTTI_HOST_DEVICE constexpr bool awaits_set(std::uint32_t task) const {
-    return states[task].next_arrival != kNoInstant && due_of_set(task, states[task].released) != kNoInstant;
+  /// Whether the next job of a task comes and its buffers are those of another one, or those of a job behind it that
+  /// has arrived by now are: `next` would drop either where that one is late.
+  [[nodiscard]] TUTTI_HOST_DEVICE constexpr bool awaits_set(std::uint32_t task, Ns now) const {
+    Ns arrival = states[task].next_arrival;
+    for (std::uint32_t i = 0; i < tasks[task].sets && arrival != kNoInstant; ++i) {
+      if (i > 0 && arrival > now) return false;
+      if (due_of_set(task, states[task].released + i) != kNoInstant) return true;
+      arrival = add(arrival, tasks[task].period);
+    }
+    return false;
   }
   /// No other job is released.
   TUTTI_HOST_DEVICE constexpr void stop() {

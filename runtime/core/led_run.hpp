@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
-#include <string>
+#include <span>
 #include <vector>
 
 #include "runtime/core/backend.hpp"
@@ -16,11 +16,27 @@ struct LedSet {
   std::vector<LedTask> tasks;
   std::vector<LedBatch> batches;                           ///< [batches of all tasks]
   std::vector<std::vector<std::vector<BoundPlan>>> plans;  ///< [tasks][buffer sets][batches of a job]
-  Duration host_away{};  ///< how long the host may be away: so much is armed ahead, as far as queues take it
+  Duration host_away{};  ///< how long the host may be away: so much is armed ahead; 0: as much as queues take, for
+                         ///< 100 ms at most, since what no job has had runs out at the end
 
   /// Where the batches of a task's jobs begin among those of all tasks.
   [[nodiscard]] const LedBatch* batches_of(std::size_t task) const { return batches.data() + tasks[task].first_batch; }
 };
+
+/// Whether a conductor can lead all batches of a set. For backends.
+/// @errors InvalidInput: a command that only the host can do, with its batch, its stream and the reason.
+[[nodiscard]] Expected<void> check_led(const LedSet& set);
+
+/// How many runs of each task are armed ahead, so that the host may be away for as long as the set says. For backends.
+/// @param most  [tasks] armed runs that the queues of a task hold
+/// @return [tasks]
+/// @errors InvalidInput: the queues of a task hold fewer; the sentence says for how long they last.
+[[nodiscard]] Expected<std::vector<std::uint64_t>> runs_ahead(const LedSet& set, std::span<const std::uint64_t> most);
+
+/// How long the host may be away while so many runs of each task are armed ahead: a host that arms all of them, and
+/// comes back so much later, finds no job dropped for want of a run. `kNever`: all jobs are armed. For backends.
+/// @param ahead  [tasks] as `runs_ahead`
+[[nodiscard]] Duration host_away(const LedSet& set, std::span<const std::uint64_t> ahead);
 
 /// A run that the machine leads. For one thread of the host.
 class LedRun {
@@ -37,7 +53,7 @@ class LedRun {
   [[nodiscard]] virtual std::optional<LedRecord> take() = 0;
   /// The buffers of the oldest run of a task that has not given them back are free.
   virtual void give_back(std::uint32_t task) = 0;
-  /// No other job is released.
+  /// No other job is released from when the conductor sees it: between jobs, or as the next one starts.
   virtual void stop() = 0;
   /// Whether the conductor has ended; its last records may be there still.
   [[nodiscard]] virtual bool is_over() = 0;

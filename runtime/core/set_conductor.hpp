@@ -52,8 +52,8 @@ struct LedRecord {
 ///   bool write(record)             hands a record to the host; false: there is no room
 ///   bool is_stopped()              whether no other job is to be released
 ///   bool is_given_up()             whether the batch under way is not to be waited for
-/// The first two and the last two may take a microsecond: they are asked for where nothing is due, or where a decision
-/// needs them.
+/// The first two and the last two may take a microsecond: they are asked for where nothing is due, where a decision
+/// needs them, or where a job has just begun.
 template <class Board>
 class SetConductor {
  public:
@@ -79,6 +79,15 @@ class SetConductor {
     }
     return false;
   }
+  /// Looks at what the host has done since: for a thread that does not step while nothing is due. `step` looks by
+  /// itself, now and then.
+  TUTTI_HOST_DEVICE constexpr void look() {
+    if (phase_ != Phase::Free) return;
+    if (take_back(0)) until_ = 0;  // no job that has arrived is behind the next one, but where that one waits, too
+    if (!board_.is_stopped()) return;
+    jobs_.stop();
+    until_ = 0;
+  }
   /// Nothing happens before this instant: a thread may wait for it without looking. An instant that has passed: look.
   [[nodiscard]] TUTTI_HOST_DEVICE constexpr Ns next_instant() const { return phase_ == Phase::Running ? 0 : until_; }
 
@@ -95,7 +104,7 @@ class SetConductor {
       if (until_ - now > kCalm) look_around();
       return true;
     }
-    take_back();
+    take_back(now);
     const LedDecision decision = jobs_.next(now);
     switch (decision.kind) {
       case LedDecision::Kind::Start: start(decision, now); return true;
@@ -110,24 +119,20 @@ class SetConductor {
 
   /// Now and then, while nothing is due: whether the run is to stop, or a job waits for buffers that are back.
   TUTTI_HOST_DEVICE constexpr void look_around() {
-    if (++looks_ % kLooks != 0) return;
-    if (take_back()) until_ = 0;
-    if (!board_.is_stopped()) return;
-    jobs_.stop();
-    until_ = 0;
+    if (++looks_ % kLooks == 0) look();
   }
 
   /// Now and then, while a batch is under way.
   TUTTI_HOST_DEVICE constexpr bool is_given_up() { return ++looks_ % kLooks == 0 && board_.is_given_up(); }
 
-  /// Takes the buffers that consumers have given back, of tasks whose next job waits for some. @return whether there
+  /// Takes the buffers that consumers have given back, of tasks whose next jobs wait for some. @return whether there
   /// are
-  TUTTI_HOST_DEVICE constexpr bool take_back() {
+  TUTTI_HOST_DEVICE constexpr bool take_back(Ns now) {
     bool some = false;
     for (std::uint32_t task = 0; task < jobs_.count; ++task) {
       LedRuns& runs = runs_[task];
-      if (runs.given_back == runs.used || !jobs_.awaits_set(task)) continue;
-      for (const std::uint64_t now = board_.given_back(task); runs.given_back < now; some = true) give_back(task);
+      if (runs.given_back == runs.used || !jobs_.awaits_set(task, now)) continue;
+      for (const std::uint64_t back = board_.given_back(task); runs.given_back < back; some = true) give_back(task);
     }
     return some;
   }
@@ -150,7 +155,6 @@ class SetConductor {
     if (!board_.is_armed(decision.task, record_.run)) {
       record_.kind = LedRecord::Kind::DropNotArmed;
       record_.finish = now;
-      jobs_.ended(decision.task, false);
       jobs_.give_back(decision.task, decision.index);
       return write();
     }
@@ -158,6 +162,7 @@ class SetConductor {
     batch_ = 0;
     phase_ = Phase::Running;
     open(now);
+    if (board_.is_stopped()) jobs_.stop();  // where no time is between jobs; it passes while the batch runs
   }
   TUTTI_HOST_DEVICE constexpr void open(Ns now) {
     board_.open(jobs_.tasks[record_.task].first_batch + batch_, record_.run);

@@ -13,10 +13,8 @@
 namespace tutti::internal::cuda {
 namespace {
 
-/// How much is armed ahead where nobody asks for more: what is armed and not used at the end runs out.
-constexpr Duration kAhead = std::chrono::milliseconds{100};
-/// How often the host looks for records and arms anew, at least.
-constexpr Duration kLook = std::chrono::milliseconds{1};
+/// How often the host looks for records and arms anew, at least: where programs wait for the ends of jobs, and else.
+constexpr Duration kLook = std::chrono::milliseconds{1}, kSeldom = std::chrono::milliseconds{5};
 
 /// Arrays that lie one behind the other, each from a cache line on.
 class Arrays {
@@ -72,6 +70,7 @@ void GpuConductor::abandon() {
 // ---- preparing
 
 Expected<void> GpuConductor::prepare() {
+  if (auto ok = check_led(set_); !ok) return ok;
   Lists lists;
   auto led = set_.batches.begin();
   for (const auto& sets : set_.plans) {
@@ -225,26 +224,14 @@ std::uint64_t GpuConductor::capacity_of(const Task& task) {
   return kQueueCapacity / most;
 }
 
-/// With so many runs armed, of which the jobs that wait have one each (one a buffer set at most), the others are enough
-/// for as many periods.
 Expected<void> GpuConductor::find_depths() {
-  for (std::size_t i = 0; i < tasks_.size(); ++i) {
-    const LedTask& task = set_.tasks[i];
-    const Duration ahead = std::max(set_.host_away, kAhead);
-    const auto periods = static_cast<std::uint64_t>((ahead.count() + task.period - 1) / task.period);
-    const std::uint64_t capacity = capacity_of(tasks_[i]);
-    const std::uint64_t least =
-        task.sets + static_cast<std::uint64_t>((set_.host_away.count() + task.period - 1) / task.period);
-    if (capacity < least)
-      return invalid_input(fmt::format(
-          "the queues of a GPU hold {} runs of '{}', enough while the host is away for {}; {} is asked for", capacity,
-          set_.plans[i].front().front().name,
-          to_string(Duration{static_cast<std::int64_t>(capacity - std::min<std::uint64_t>(capacity, task.sets)) *
-                             task.period}),
-          to_string(set_.host_away)));
-    tasks_[i].depth = std::clamp<std::uint64_t>(periods + task.sets, 1, capacity);
-  }
-  return {};
+  std::vector<std::uint64_t> most;
+  for (const Task& task : tasks_) most.push_back(capacity_of(task));
+  return runs_ahead(set_, most).map([&](std::vector<std::uint64_t>&& ahead) {
+    for (std::size_t i = 0; i < tasks_.size(); ++i) tasks_[i].depth = ahead[i];
+    host_away_ = tutti::internal::host_away(set_, ahead);
+    reads_ = std::ranges::any_of(set_.tasks, &LedTask::is_read);
+  });
 }
 
 Expected<void> GpuConductor::make_host_words() {
@@ -306,15 +293,6 @@ Expected<void> GpuConductor::make_arrays() {
 }
 
 // ---- the run
-
-Duration GpuConductor::host_away() const {
-  Duration least = Duration::max();
-  for (std::size_t i = 0; i < tasks_.size(); ++i) {
-    const std::uint64_t spare = tasks_[i].depth - std::min<std::uint64_t>(tasks_[i].depth, set_.tasks[i].sets);
-    least = std::min(least, Duration{static_cast<std::int64_t>(spare) * set_.tasks[i].period});
-  }
-  return least;
-}
 
 void GpuConductor::arm() {
   if (!launched_) launch();
@@ -402,7 +380,7 @@ bool GpuConductor::is_over() {
   return over_;
 }
 
-Duration GpuConductor::next_look() { return backend_.clock.now() + std::min(host_away() / 4, kLook); }
+Duration GpuConductor::next_look() { return backend_.clock.now() + std::min(host_away_ / 4, reads_ ? kLook : kSeldom); }
 
 bool GpuConductor::note(cudaError_t status, const char* call, int device) {
   auto ok = check(status, call);

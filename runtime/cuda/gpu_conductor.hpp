@@ -27,7 +27,7 @@ class GpuConductor final : public LedRun {
   /// Ends the run, if it has not ended, and lets out what is armed.
   ~GpuConductor() override;
 
-  [[nodiscard]] Duration host_away() const override;
+  [[nodiscard]] Duration host_away() const override { return host_away_; }
   void arm() override;
   void begin(Duration epoch) override;
   [[nodiscard]] std::optional<LedRecord> take() override;
@@ -94,6 +94,8 @@ class GpuConductor final : public LedRun {
   PooledMemory arrays_;                         // that the conductor works on
   LedWork work_;
   std::optional<PoolRun> pool_run_;  // while it is armed
+  Duration host_away_{};
+  bool reads_ = false;  // the program reads what jobs leave
   bool launched_ = false;
   bool over_ = false;
   std::uint64_t taken_ = 0;

@@ -7,6 +7,7 @@
 
 #include "model/base/expects.hpp"
 #include "runtime/sim/sim_batch.hpp"
+#include "runtime/sim/sim_conductor.hpp"
 #include "runtime/sim/sim_operation.hpp"
 
 namespace tutti::internal {
@@ -66,17 +67,43 @@ Expected<Buffer> SimBackend::wrap(VertexId where, std::span<std::byte> memory, s
   return borrowed({where, memory.data(), Bytes{static_cast<std::int64_t>(memory.size())}}, std::move(owner));
 }
 
-Expected<std::unique_ptr<BackendBatch>> SimBackend::prepare(BoundPlan bound) {
-  if (auto ok = check_bindings(bound.plan.batch, bound.bindings); !ok) return tl::unexpected(ok.error());
+Expected<void> SimBackend::accept(BoundPlan& bound) {
+  if (auto ok = check_bindings(bound.plan.batch, bound.bindings); !ok) return ok;
   for (const CommandStream& stream : bound.plan.batch.streams()) {
     if (!stream.kernel) continue;
-    if (auto known = kernels_->check(stream); !known) return tl::unexpected(std::move(known.error()));
+    if (auto known = kernels_->check(stream); !known) return known;
   }
   fill_kernel_inputs(bound.plan.batch, bound.bindings);
   submitted_.reserve(++prepared_);
   overlapping_.reserve(prepared_);
+  return {};
+}
+
+Expected<std::unique_ptr<BackendBatch>> SimBackend::prepare(BoundPlan bound) {
+  if (auto ok = accept(bound); !ok) return tl::unexpected(std::move(ok.error()));
   if (bound.overlaps) return std::make_unique<SimOperation>(*this, std::move(bound));
   return std::make_unique<SimBatch>(*this, std::move(bound));
+}
+
+Expected<std::unique_ptr<LedRun>> SimBackend::lead(LedSet set) {
+  if (clock_->runs_by_itself()) return invalid_input("the simulated machine leads runs on its virtual clock alone");
+  if (auto ok = check_led(set); !ok) return tl::unexpected(std::move(ok.error()));
+  std::vector<std::uint64_t> most;
+  for (const auto& sets : set.plans) most.push_back(most_armed(sets));
+  auto ahead = runs_ahead(set, most);
+  if (!ahead) return tl::unexpected(std::move(ahead.error()));
+  std::vector<SimLedRun::BatchSets> batches(set.batches.size());
+  for (std::size_t task = 0; task < set.tasks.size(); ++task) {
+    for (auto& plans : set.plans[task]) {
+      for (std::size_t i = 0; i < plans.size(); ++i) {
+        TUTTI_EXPECTS(!plans[i].overlaps, "a conductor leads one job at a time");
+        if (auto ok = accept(plans[i]); !ok) return tl::unexpected(std::move(ok.error()));
+        batches[set.tasks[task].first_batch + i].push_back(std::make_unique<SimBatch>(*this, std::move(plans[i])));
+      }
+    }
+  }
+  set.plans.clear();
+  return std::make_unique<SimLedRun>(*this, std::move(set), std::move(batches), *std::move(ahead));
 }
 
 void SimBackend::run_next_event() {

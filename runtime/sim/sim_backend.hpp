@@ -7,11 +7,13 @@
 #include "runtime/core/backend.hpp"
 #include "runtime/core/clock.hpp"
 #include "runtime/core/kernel_registry.hpp"
+#include "runtime/core/led_run.hpp"
 #include "runtime/sim/sim_copies.hpp"
 
 namespace tutti::internal {
 
 class SimBatch;
+class SimLedRun;
 class SimOperation;
 class SimMemory;
 
@@ -47,14 +49,19 @@ class SimBackend final : public DeviceBackend {
   [[nodiscard]] Expected<Buffer> wrap(VertexId where, std::span<std::byte> memory,
                                       std::shared_ptr<void> owner) override;
   [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override;
+  /// On a virtual clock alone.
+  [[nodiscard]] Expected<std::unique_ptr<LedRun>> lead(LedSet set) override;
 
  private:
   friend class SimBatch;
+  friend class SimLedRun;
   friend class SimOperation;
 
   /// The error of a run that the host saw end so long after it did.
   [[nodiscard]] static Error too_slow(Duration lag);
 
+  /// Checks a plan with its data, completes it, and makes room for a run of it.
+  [[nodiscard]] Expected<void> accept(BoundPlan& bound);
   /// Lets the next event of the oldest unfinished batch happen.
   void run_next_event();
   /// Whether the next event is due, or time does not pass by itself.

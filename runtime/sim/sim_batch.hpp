@@ -26,6 +26,12 @@ class SimBatch final : public BackendBatch {
   Timeline measured() const override;
   void measure(Timeline& into) const override;
 
+  /// How long a run takes from its start.
+  [[nodiscard]] Duration length() const { return times_.latency; }
+  /// Lets a run happen that nobody submitted: it started at an instant, and by now it has ended.
+  /// @pre finished, the clock does not run by itself
+  void play(Duration start);
+
   [[nodiscard]] bool finished() const { return next_ == events_.size(); }
   [[nodiscard]] Duration next_event() const { return result_.start + events_[next_].at; }
   /// Lets the next event happen, now.

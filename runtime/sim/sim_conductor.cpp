@@ -1,0 +1,190 @@
+#include "runtime/sim/sim_conductor.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "model/base/expects.hpp"
+#include "runtime/core/command_list.hpp"
+
+namespace tutti::internal {
+namespace {
+
+/// Entries that a queue of a GPU holds, less some for what is no command.
+constexpr std::uint64_t kPlaces = 900;
+
+std::uint64_t places_of(const BoundPlan& bound) {
+  const CommandList list = make_commands(bound.plan, bound.marks);
+  std::vector<std::uint64_t> places(list.lanes.size() + 1);
+  for (const Command& command : list.commands) ++places[command.lane];
+  return *std::ranges::max_element(places);
+}
+
+Ns add(Ns a, Ns b) { return add_saturating(Duration{a}, Duration{b}).count(); }
+
+std::size_t sets_of(const LedSet& set) {
+  return std::accumulate(set.tasks.begin(), set.tasks.end(), std::size_t{0},
+                         [](std::size_t sum, const LedTask& task) { return sum + task.sets; });
+}
+
+std::uint64_t jobs_of(const LedTask& task) { return task.jobs - std::min(task.jobs, task.first_job); }
+
+Ns last_deadline(const LedSet& set) {
+  Ns last = 0;
+  for (const LedTask& task : set.tasks) {
+    if (jobs_of(task) == 0) continue;
+    const std::uint64_t periods = jobs_of(task) - 1;
+    const auto most = static_cast<std::uint64_t>(kNoInstant / task.period);
+    const Ns arrival = periods < most ? add(task.first_arrival, static_cast<Ns>(periods) * task.period) : kNoInstant;
+    last = std::max(last, add(arrival, task.deadline));
+  }
+  return last;
+}
+
+/// Of the longest job.
+Ns longest(const LedSet& set, std::span<const SimLedRun::BatchSets> batches, Duration dispatch) {
+  Ns longest = 0;
+  for (const LedTask& task : set.tasks) {
+    longest = std::max(longest, task.shortest);
+    for (std::uint32_t buffers = 0; buffers < task.sets; ++buffers) {
+      Ns length = 0;
+      for (const auto& batch : batches.subspan(task.first_batch, task.batches))
+        length = add(length, (dispatch + batch[buffers]->length()).count());
+      longest = std::max(longest, length);
+    }
+  }
+  return longest;
+}
+
+/// Records that are written while the host is away for no longer than it may, in (t, t + d]: one for each job that ends
+/// or is dropped. Of a task these had arrived by the last decision up to t, or arrive after t: both together have armed
+/// runs. Or they arrived while the job that has the machine since that decision had it, which is L at most.
+std::uint64_t most_records(const LedSet& set, std::span<const std::uint64_t> ahead, Ns longest) {
+  std::uint64_t most = 1;
+  for (std::size_t i = 0; i < ahead.size(); ++i) {
+    const auto meanwhile = static_cast<std::uint64_t>(longest / set.tasks[i].period + 1);
+    most += std::min(jobs_of(set.tasks[i]), ahead[i] + meanwhile);
+  }
+  return most;
+}
+
+}  // namespace
+
+std::uint64_t most_armed(std::span<const std::vector<BoundPlan>> sets) {
+  std::uint64_t most = 1;
+  for (const auto& batches : sets)
+    most = std::max(most, std::accumulate(batches.begin(), batches.end(), std::uint64_t{0},
+                                          [](std::uint64_t sum, const auto& bound) { return sum + places_of(bound); }));
+  return kPlaces / most;
+}
+
+SimLedRun::SimLedRun(SimBackend& backend, LedSet set, std::vector<BatchSets> batches, std::vector<std::uint64_t> ahead)
+    : backend_(&backend),
+      set_(std::move(set)),
+      batches_(std::move(batches)),
+      ahead_(std::move(ahead)),
+      armed_(set_.tasks.size()),
+      given_back_(set_.tasks.size()),
+      host_away_(internal::host_away(set_, ahead_)),
+      last_deadline_(last_deadline(set_)),
+      records_(most_records(set_, ahead_, longest(set_, batches_, backend.machine_.setup().dispatch.nominal))),
+      states_(set_.tasks.size()),
+      waiting_(sets_of(set_)),
+      set_due_(waiting_.size()),
+      runs_(set_.tasks.size()),
+      indices_(waiting_.size()),
+      conductor_({set_.by_deadline, static_cast<std::uint32_t>(set_.tasks.size()), set_.tasks.data(), states_.data(),
+                  waiting_.data(), set_due_.data()},
+                 set_.batches.data(), runs_.data(), indices_.data(), SimBoard{this}) {}
+
+void SimLedRun::arm() {
+  advance();
+  for (std::size_t i = 0; i < armed_.size(); ++i)
+    armed_[i] = std::min(runs_[i].used + ahead_[i], jobs_of(set_.tasks[i]));
+}
+
+void SimLedRun::begin(Duration epoch) {
+  TUTTI_EXPECTS(!begun_, "a run that the machine leads begins once");
+  epoch_ = epoch;
+  begun_ = true;
+  conductor_.begin();
+  conductor_.look();
+}
+
+std::optional<LedRecord> SimLedRun::take() {
+  advance();
+  LedRecord record;
+  return records_.pop(record) ? std::optional(record) : std::nullopt;
+}
+
+void SimLedRun::give_back(std::uint32_t task) {
+  advance();
+  TUTTI_EXPECTS(given_back_[task] < runs_[task].used, "buffers of a run are given back once");
+  ++given_back_[task];
+  look();
+}
+
+void SimLedRun::stop() {
+  advance();
+  stopped_ = true;
+  look();
+}
+
+bool SimLedRun::is_over() {
+  advance();
+  return over_;
+}
+
+std::optional<Error> SimLedRun::fault() {
+  advance();
+  return fault_;
+}
+
+Duration SimLedRun::next_look() {
+  advance();
+  const Duration now = backend_->clock_->now();
+  if (!begun_ || over_) return now;
+  // Jobs in time end by the last deadline: then the host looks at the end of what is late.
+  const Duration end{std::max(last_deadline_, next_instant())};
+  const Duration half = std::max(host_away_ / 2, Duration{1});
+  return std::min(add_saturating(now, half), add_saturating(epoch_, end));
+}
+
+void SimLedRun::open(std::uint32_t batch, std::uint64_t run) {
+  running_ = batches_[batch][run % batches_[batch].size()].get();
+  starts_ = add(at_, backend_->machine_.setup().dispatch.nominal.count());
+  ends_ = add(starts_, running_->length().count());
+  gives_up_ = add(add(at_, set_.batches[batch].limit), 1);
+}
+
+bool SimLedRun::has_ended() {
+  if (at_ < ends_) return false;
+  running_->play(epoch_ + Duration{starts_});
+  if (const BatchResult result = running_->result(); result.error) {
+    fault_ = result.error;
+    return false;
+  }
+  running_ = nullptr;
+  return true;
+}
+
+Ns SimLedRun::next_instant() const {
+  return std::max(at_, running_ != nullptr ? std::min(ends_, gives_up_) : conductor_.next_instant());
+}
+
+void SimLedRun::look() {
+  if (begun_) conductor_.look();
+  advance();
+}
+
+void SimLedRun::advance() {
+  if (!begun_) return;
+  const Ns now = (backend_->clock_->now() - epoch_).count();
+  while (!over_ && next_instant() <= now) {
+    at_ = next_instant();
+    over_ = !conductor_.step(at_) || fault_.has_value();
+    conductor_.look();
+  }
+  at_ = std::max(at_, now);
+}
+
+}  // namespace tutti::internal

@@ -1,0 +1,92 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "runtime/core/led_run.hpp"
+#include "runtime/core/spsc_ring.hpp"
+#include "runtime/sim/sim_batch.hpp"
+
+namespace tutti::internal {
+
+/// Armed runs of a task that the queues of the simulated machine hold, as those of a GPU do: a run takes a place for
+/// each of its commands in the lane that has the most of them, batch by batch.
+/// @param sets  [buffer sets][batches of a job]
+[[nodiscard]] std::uint64_t most_armed(std::span<const std::vector<BoundPlan>> sets);
+
+/// A run that the simulated machine leads on its virtual clock.
+///
+/// Its time is its own: when the host calls, everything that was due by then has happened, each at its instant,
+/// whatever the host did meanwhile. A batch opened at t ends after the machine's `dispatch` and the plan's length; its
+/// bytes move and its kernels run when its end is seen.
+class SimLedRun final : public LedRun {
+ public:
+  /// A prepared batch for each buffer set.
+  using BatchSets = std::vector<std::unique_ptr<SimBatch>>;
+
+  /// @param batches  [batches of all tasks] the plans of the set, prepared
+  /// @param ahead    [tasks] runs that are armed ahead
+  SimLedRun(SimBackend& backend, LedSet set, std::vector<BatchSets> batches, std::vector<std::uint64_t> ahead);
+  SimLedRun(const SimLedRun&) = delete;  // its conductor has views of its arrays
+  SimLedRun& operator=(const SimLedRun&) = delete;
+
+  [[nodiscard]] Duration host_away() const override { return host_away_; }
+  void arm() override;
+  void begin(Duration epoch) override;
+  [[nodiscard]] std::optional<LedRecord> take() override;
+  void give_back(std::uint32_t task) override;
+  void stop() override;
+  [[nodiscard]] bool is_over() override;
+  /// Why a kernel failed; its job has no record.
+  [[nodiscard]] std::optional<Error> fault() override;
+  [[nodiscard]] Duration next_look() override;
+
+ private:
+  /// What the conductor sees of the run.
+  struct SimBoard {
+    SimLedRun* run;
+
+    [[nodiscard]] bool is_armed(std::uint32_t task, std::uint64_t number) const { return number < run->armed_[task]; }
+    [[nodiscard]] std::uint64_t given_back(std::uint32_t task) const { return run->given_back_[task]; }
+    void open(std::uint32_t batch, std::uint64_t number) const { run->open(batch, number); }
+    [[nodiscard]] bool has_ended(std::uint32_t, std::uint64_t) const { return run->has_ended(); }
+    [[nodiscard]] bool write(LedRecord record) const { return run->records_.push(std::move(record)); }
+    [[nodiscard]] bool is_stopped() const { return run->stopped_; }
+    [[nodiscard]] bool is_given_up() const { return false; }
+  };
+
+  void open(std::uint32_t batch, std::uint64_t run);
+  [[nodiscard]] bool has_ended();
+  /// When the conductor does something next. @pre not over
+  [[nodiscard]] Ns next_instant() const;
+  /// The conductor sees at once what the host has done.
+  void look();
+  /// Lets everything happen that is due by now.
+  void advance();
+
+  SimBackend* backend_;
+  LedSet set_;
+  std::vector<BatchSets> batches_;                         // [batches of all tasks]
+  std::vector<std::uint64_t> ahead_, armed_, given_back_;  // [tasks]
+  Duration host_away_;
+  Ns last_deadline_;
+  SpscRing<LedRecord> records_;  // its threads are one here
+  std::vector<LedTaskState> states_;
+  std::vector<LedJob> waiting_;
+  std::vector<Ns> set_due_;
+  std::vector<LedRuns> runs_;
+  std::vector<std::uint64_t> indices_;
+  SetConductor<SimBoard> conductor_;
+  Duration epoch_{};
+  bool begun_ = false, over_ = false, stopped_ = false;
+  std::optional<Error> fault_;
+  Ns at_ = 0;                    // the conductor's instant
+  SimBatch* running_ = nullptr;  // the batch that is open
+  Ns starts_ = 0, ends_ = 0;     // that batch
+  Ns gives_up_ = 0;              // on it
+};
+
+}  // namespace tutti::internal
