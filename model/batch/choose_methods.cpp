@@ -93,8 +93,10 @@ class Choosing {
   [[nodiscard]] Group group_of(const Transfer& transfer) const {
     const double engine = alone(transfer, CopyMethod::Engine).value_or(0);
     std::vector<std::pair<double, CopyMethod>> faster;
-    for (const CopyMethod method : {CopyMethod::Sm, CopyMethod::Inline})
+    for (const CopyMethod method : {CopyMethod::Sm, CopyMethod::Inline}) {
+      if (method == CopyMethod::Inline && machine().is_led_by_gpu()) continue;
       if (const auto ns = alone(transfer, method); ns && *ns < engine) faster.emplace_back(*ns, method);
+    }
     std::ranges::sort(faster);
     Group group;
     for (const auto& [ns, method] : faster) group.faster.push_back(method);

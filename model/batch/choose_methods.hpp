@@ -11,6 +11,7 @@ namespace tutti::internal {
 ///
 /// @param basis  the costs that decide: the usual ones for the best average, the guaranteed ones for the best worst
 /// case
+/// Where a GPU leads jobs, commands are enqueued before their data is there: no bytes are read then.
 /// @param busy   GPUs that run kernels of others, behind which a copy by a kernel would wait
 /// @heuristic    the better of engines for all copies and the fastest method for each alone; then one group of copies
 ///               with the same ends and size after the other

@@ -78,8 +78,11 @@ void check_copy_cost(const CopyCost& cost, Faults& faults, const std::string& fi
 void check_setup(const SetupTimes& setup, Faults& faults) {
   for_each_field<SetupTimes>([&](const auto& row) {
     const std::string field = path_of("setup", row.key);
-    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(setup.*row.member)>, Cost>) {
+    using Member = std::remove_cvref_t<decltype(setup.*row.member)>;
+    if constexpr (std::is_same_v<Member, Cost>) {
       check_cost(setup.*row.member, faults, field);
+    } else if constexpr (std::is_same_v<Member, std::optional<Cost>>) {
+      if (setup.*row.member) check_cost(*(setup.*row.member), faults, field);
     } else {
       const auto& classes = (setup.*row.member).classes;
       for (std::size_t i = 0; i < classes.size(); ++i)
@@ -87,6 +90,11 @@ void check_setup(const SetupTimes& setup, Faults& faults) {
           check_copy_cost(classes[i], faults, path_of(field, to_string(kCopyKinds[i])));
     }
   });
+  const auto [there, missing] =
+      setup.conductor ? std::pair("conductor", "conductor_job") : std::pair("conductor_job", "conductor");
+  if (setup.conductor.has_value() != setup.conductor_job.has_value() && !faults.unread(path_of("setup", missing)))
+    faults.add(path_of("setup", there),
+               fmt::format("a GPU leads jobs with both of its costs; add '{}', or leave '{}' out", missing, there));
 }
 
 void check_scalars(const MachineSpec& spec, Faults& faults) {

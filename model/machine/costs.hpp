@@ -170,6 +170,10 @@ struct SetupTimes {
   Cost dispatch{};  ///< around every batch of a job: from its submission to its start, and from its last completion
                     ///< until the job goes on
   Cost job{};       ///< once per job or batch that runs by itself: how long machine and host may be held up
+  std::optional<Cost> conductor = {};  ///< in place of `dispatch` where a GPU leads jobs: from the planned instant of
+                                       ///< a batch until its gates are open, and from its last completion until the
+                                       ///< GPU's conductor has seen it; absent: not measured
+  std::optional<Cost> conductor_job = {};  ///< in place of `job` there: how long a GPU may be held up; with `conductor`
 
   friend bool operator==(const SetupTimes&, const SetupTimes&) = default;
 };
@@ -192,5 +196,27 @@ inline constexpr std::array kFurtherCosts{
     NamedCost{"dispatch", "dispatching a batch", &SetupTimes::dispatch},
     NamedCost{"job", "a job", &SetupTimes::job},
 };
+
+/// A cost that a machine may lack: its key, its name, and what it takes the place of.
+struct ConductorCost {
+  std::string_view key;
+  std::string_view what;
+  std::optional<Cost> SetupTimes::*cost;
+  Cost SetupTimes::*in_place_of;
+};
+/// The costs of jobs that a GPU leads; a machine has all of them or none.
+inline constexpr std::array kConductorCosts{
+    ConductorCost{"conductor", "a batch that a GPU leads", &SetupTimes::conductor, &SetupTimes::dispatch},
+    ConductorCost{"conductor_job", "a job that a GPU leads", &SetupTimes::conductor_job, &SetupTimes::job},
+};
+
+/// The costs where a GPU leads jobs; nothing where it was not measured as a conductor.
+[[nodiscard]] constexpr std::optional<SetupTimes> led_by_gpu(SetupTimes setup) {
+  for (const ConductorCost& cost : kConductorCosts) {
+    if (!(setup.*cost.cost)) return std::nullopt;
+    setup.*cost.in_place_of = *(setup.*cost.cost);
+  }
+  return setup;
+}
 
 }  // namespace tutti

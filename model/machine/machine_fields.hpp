@@ -162,11 +162,17 @@ struct Form<CopyCosts> : Unchecked {
 template <>
 struct Record<SetupTimes> {
   static constexpr std::string_view what = "'setup'";
-  static constexpr std::tuple fields{Field{"batch", &SetupTimes::batch},   Field{"transfer", &SetupTimes::transfer},
-                                     Field{"kernel", &SetupTimes::kernel}, Field{"gate", &SetupTimes::gate},
-                                     Field{"host", &SetupTimes::host},     Field{"handover", &SetupTimes::handover},
-                                     Field{"turn", &SetupTimes::turn},     Field{"dispatch", &SetupTimes::dispatch},
-                                     Field{"job", &SetupTimes::job}};
+  static constexpr std::tuple fields{Field{"batch", &SetupTimes::batch},
+                                     Field{"transfer", &SetupTimes::transfer},
+                                     Field{"kernel", &SetupTimes::kernel},
+                                     Field{"gate", &SetupTimes::gate},
+                                     Field{"host", &SetupTimes::host},
+                                     Field{"handover", &SetupTimes::handover},
+                                     Field{"turn", &SetupTimes::turn},
+                                     Field{"dispatch", &SetupTimes::dispatch},
+                                     Field{"job", &SetupTimes::job},
+                                     Field{"conductor", &SetupTimes::conductor},
+                                     Field{"conductor_job", &SetupTimes::conductor_job}};
 };
 
 template <>

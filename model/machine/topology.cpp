@@ -22,6 +22,9 @@ std::span<const VertexId> Topology::devices() const { return parts_->devices; }
 std::span<const RouteClass> Topology::route_classes() const { return parts_->route_classes; }
 std::size_t Topology::engine_count() const { return parts_->engine_count; }
 
+const SetupTimes& Topology::setup() const { return parts_->led_by_gpu ? *parts_->led_by_gpu : parts_->spec.setup; }
+bool Topology::is_led_by_gpu() const { return parts_->led_by_gpu.has_value(); }
+
 std::optional<VertexId> Topology::find_vertex(std::string_view name) const {
   const auto found = parts_->vertex_by_name.find(name);
   if (found == parts_->vertex_by_name.end()) return std::nullopt;
@@ -88,6 +91,21 @@ Topology Topology::without_peer_access() const {
   return Topology(std::move(parts));
 }
 
+std::optional<Topology> Topology::led_by_gpu() const {
+  auto costs = tutti::led_by_gpu(spec().setup);
+  if (!costs) return std::nullopt;
+  auto parts = std::make_shared<Parts>(*parts_);
+  parts->led_by_gpu = std::move(costs);
+  return Topology(std::move(parts));
+}
+
+Topology Topology::led_by_host() const {
+  if (!is_led_by_gpu()) return *this;
+  auto parts = std::make_shared<Parts>(*parts_);
+  parts->led_by_gpu.reset();
+  return Topology(std::move(parts));
+}
+
 Topology Topology::with_notes(std::vector<Error> notes) const {
   auto parts = std::make_shared<Parts>(*parts_);
   parts->notes = std::move(notes);
@@ -99,6 +117,8 @@ EngineId Topology::engine_out(VertexId end) const { return parts_->engine_out[en
 EngineId Topology::peer_engine_in(VertexId gpu) const { return parts_->peer_engine_in[gpu.index()]; }
 EngineId Topology::peer_engine_out(VertexId gpu) const { return parts_->peer_engine_out[gpu.index()]; }
 
-bool operator==(const Topology& a, const Topology& b) { return a.parts_ == b.parts_ || a.spec() == b.spec(); }
+bool operator==(const Topology& a, const Topology& b) {
+  return a.parts_ == b.parts_ || (a.is_led_by_gpu() == b.is_led_by_gpu() && a.spec() == b.spec());
+}
 
 }  // namespace tutti::internal

@@ -115,7 +115,10 @@ class Topology {
   [[nodiscard]] std::span<const BackgroundFlow> background() const;
   [[nodiscard]] const SharingWeights& weights() const { return spec().weights; }
   [[nodiscard]] const PeerAccess& peer_access() const;
-  [[nodiscard]] const SetupTimes& setup() const { return spec().setup; }
+  /// Costs of commands, and around jobs those of what leads them.
+  [[nodiscard]] const SetupTimes& setup() const;
+  /// Whether a GPU leads the jobs on it, in place of a thread of the host.
+  [[nodiscard]] bool is_led_by_gpu() const;
   [[nodiscard]] const Margin& margin() const { return spec().margin; }
   /// How far rates vary from run to run, relative, 0 to `kWidestSpread`.
   [[nodiscard]] double spread() const { return spec().spread; }
@@ -163,6 +166,10 @@ class Topology {
   [[nodiscard]] bool has_peer_access(VertexId from, VertexId to) const;
   /// This machine, with its table, but data goes from GPU to GPU through a memory alone.
   [[nodiscard]] Topology without_peer_access() const;
+  /// This machine while a GPU leads the jobs on it: `setup` has the conductor's costs in place of the dispatcher's;
+  /// `spec` remains. Nothing where the spec has no such costs.
+  [[nodiscard]] std::optional<Topology> led_by_gpu() const;
+  [[nodiscard]] Topology led_by_host() const;
   /// This machine with other guaranteed bandwidths.
   /// @param guaranteed  [capacities] GB/s; > 0, at most the nominal ones
   [[nodiscard]] Topology with_guaranteed(std::span<const double> guaranteed) const;

@@ -15,7 +15,8 @@ namespace tutti::internal {
 /// Contents of a `Topology`: the description, then what is derived from it so that look-ups are
 /// loads.
 struct Topology::Parts {
-  MachineSpec spec;  // a link for each direction
+  MachineSpec spec;                      // a link for each direction
+  std::optional<SetupTimes> led_by_gpu;  // costs while a GPU leads jobs; absent: the host does
   std::vector<Link> links;
   std::vector<SharedCapacity> shared;
   std::vector<BackgroundFlow> background;

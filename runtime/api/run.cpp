@@ -112,6 +112,8 @@ class UserRun {
     options.endless = options_.endless;
     options.keeps_jobs = !options_.endless;
     options.seed = options_.seed;
+    options.conductor = planned_.tasks.led_by_gpu ? ConductorKind::Gpu : ConductorKind::Host;
+    options.host_away = planned_.tasks.host_away;
     options.interrupted = options_.stop != nullptr ? options_.stop : &own_stop_;
     if (options_.on_job_end) {
       options.on_job_end = [this](const internal::JobRecord& job) {
@@ -208,8 +210,10 @@ Expected<RunRecord> run(const AdmittedTaskSet& set, const Kernels& kernels, cons
 Expected<ChangeRequests> ChangeRequests::make(const TaskSet& set) {
   const auto& state = Handles::state(set);
   if (!state) return internal::empty_handle("task set");
+  auto led = internal::led_by_host(*state, "tasks come and go while the host leads; write 'conductor: host'");
+  if (!led) return tl::unexpected(std::move(led.error()));
   auto requests = std::make_shared<State>();
-  requests->set = state;
+  requests->set = std::make_shared<const internal::TaskStudy>(*std::move(led));
   return ChangeRequests(std::move(requests));
 }
 

@@ -105,7 +105,11 @@ Expected<internal::TunableParameter> find_tunable(const Question& question, inte
 }  // namespace
 
 Expected<TaskSet> TaskSet::load(const std::string& path, const TaskSetOptions& options) {
-  return internal::load_study(path, {options.machine, options.policy, options.parameters, options.no_peer})
+  return internal::load_study(path, {.machine_path = options.machine,
+                                     .policy = options.policy,
+                                     .parameters = options.parameters,
+                                     .no_peer = options.no_peer,
+                                     .conductor = options.conductor})
       .map([](internal::TaskStudy&& study) { return TaskSet(std::make_shared<State>(std::move(study))); });
 }
 

@@ -23,6 +23,7 @@ struct TaskSetOptions {
   std::optional<Policy> policy = {};
   Parameters parameters = {};  ///< each must be defined in the file
   bool no_peer = false;        ///< plans for the machine without its peer access
+  std::optional<Conductor> conductor = {};
 };
 
 /// Periodic tasks on one machine. An immutable value, cheap to copy.

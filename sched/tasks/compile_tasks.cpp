@@ -7,11 +7,13 @@
 
 #include <fmt/format.h>
 
+#include "model/base/expects.hpp"
 #include "model/base/joined.hpp"
 #include "model/batch/choose_methods.hpp"
 #include "model/batch/compile_batch.hpp"
 #include "sched/tasks/buffer_flow.hpp"
 #include "sched/tasks/compile_after.hpp"
+#include "sched/tasks/led_set.hpp"
 #include "sched/tasks/producer_cores.hpp"
 #include "sched/tasks/shared_buffers.hpp"
 #include "sched/tasks/task_fields.hpp"
@@ -420,9 +422,8 @@ void join_batches(TaskSet& set) {
       if (auto* batch = std::get_if<Batch>(&step)) *batch = batch->within(application);
 }
 
-}  // namespace
-
-Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>& machine, Faults faults) {
+/// The set on a machine as it stands, whatever leads its jobs.
+Expected<TaskSet> compile_on(const TaskSetSpec& spec, const std::optional<Topology>& machine, Faults faults) {
   Compilation all{spec, machine, std::move(faults)};
   TaskSet set;
   set.machine = machine;
@@ -433,6 +434,10 @@ Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>
   check_cut(all, spec.cut, "cut");
   set.cut = spec.cut.value_or(Bytes{0});
   set.overlap = spec.overlap;
+  set.deadline_at = spec.deadline_at;
+  set.host_away = spec.host_away;
+  if (spec.host_away < Duration{0})
+    all.faults.add("host_away", "the host is away for less than 0; write 0 or a time like 100 ms");
   const std::vector<TaskSpec> tasks = with_predecessors(spec, all.faults);
   const bool has_order = std::ranges::any_of(tasks, [](const TaskSpec& task) { return !task.after.empty(); });
   if (spec.tasks.empty()) all.faults.add("tasks", "there is no task, so there is nothing to guarantee; add one");
@@ -460,6 +465,30 @@ Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>
   return set;
 }
 
+/// The same set as a GPU leads it. @pre `can_be_led`
+TaskSet compile_led(const TaskSetSpec& spec, const Topology& machine) {
+  auto set = compile_on(spec, machine.led_by_gpu(), {});
+  TUTTI_EXPECTS(set.has_value(), "costs around jobs make no fault");
+  set->led_by_gpu = true;
+  set->overlap = Overlap::Off;
+  return *std::move(set);
+}
+
+}  // namespace
+
+Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>& machine, Faults faults) {
+  auto set = compile_on(spec, machine ? std::optional(machine->led_by_host()) : std::nullopt, std::move(faults));
+  const bool is_asked = spec.conductor == Conductor::Gpu;
+  const bool may_be_led = is_asked || (spec.conductor == Conductor::Auto && spec.deadline_at == DeadlineAt::Device);
+  if (!set || !may_be_led) return set;
+  const auto possible = can_be_led(*set);
+  if (possible) return compile_led(spec, *machine);
+  if (is_asked)
+    return tl::unexpected(Error{ErrorCode::InvalidInput, possible.error().message, {}, std::string(kConductorField)});
+  set->why_host = possible.error().message;
+  return set;
+}
+
 std::vector<Error> notes_on(const TaskSetSpec& spec) {
   std::vector<Error> notes;
   for (std::size_t t = 0; t < spec.tasks.size(); ++t) {
@@ -476,6 +505,17 @@ std::vector<Error> notes_on(const TaskSetSpec& spec) {
 Expected<TaskStudy> TaskStudy::make(TaskSetSpec spec, const std::optional<Topology>& machine, Faults faults) {
   return compile(spec, machine, std::move(faults)).map([&](TaskSet tasks) {
     return TaskStudy{std::move(spec), std::move(tasks)};
+  });
+}
+
+Expected<TaskStudy> led_by_host(TaskStudy study, const std::string& why) {
+  if (!study.tasks.led_by_gpu) return study;
+  if (study.spec.conductor == Conductor::Gpu)
+    return tl::unexpected(Error{ErrorCode::InvalidInput, why, {}, std::string(kConductorField)});
+  study.spec.conductor = Conductor::Host;
+  return TaskStudy::make(std::move(study.spec), study.tasks.machine).map([&](TaskStudy led) {
+    led.tasks.why_host = why;
+    return led;
   });
 }
 

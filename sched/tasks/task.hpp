@@ -15,6 +15,7 @@
 #include "model/machine/topology.hpp"
 #include "model/planners/planner.hpp"
 #include "sched/tasks/arrivals.hpp"
+#include "sched/tasks/conductor.hpp"
 #include "sched/tasks/overrun.hpp"
 #include "sched/tasks/policy.hpp"
 #include "sched/tasks/release.hpp"
@@ -109,6 +110,11 @@ struct TaskSet {
   const Planner* planner = nullptr;  ///< that the file asks for; null: none
   Overlap overlap = Overlap::Off;
   std::vector<Chain> chains = {};
+  DeadlineAt deadline_at = DeadlineAt::Host;  ///< when a job counts as ended
+  /// Whether a GPU leads its jobs, in place of a thread of the host: one at a time, on a machine `led_by_gpu`.
+  bool led_by_gpu = false;
+  std::string why_host = {};  ///< what a GPU cannot lead of it, a sentence; empty where a GPU does, or none was asked
+  Duration host_away{};       ///< >= 0; how long the host may be away while a GPU leads
 
   friend bool operator==(const TaskSet&, const TaskSet&) = default;
 };

@@ -28,6 +28,17 @@ struct Words<Overlap> {
 };
 
 template <>
+struct Words<DeadlineAt> {
+  static constexpr std::string_view what = "place of deadlines";
+  static constexpr std::array values{DeadlineAt::Device, DeadlineAt::Host};
+};
+template <>
+struct Words<Conductor> {
+  static constexpr std::string_view what = "conductor";
+  static constexpr std::array values{Conductor::Gpu, Conductor::Host, Conductor::Auto};
+};
+
+template <>
 struct Words<OverrunPolicy> {
   static constexpr std::string_view what = "overrun policy";
   static constexpr std::array values{OverrunPolicy::Continue, OverrunPolicy::SkipNext, OverrunPolicy::Abort};
@@ -113,6 +124,9 @@ struct Record<TaskSetSpec> {
                                      Field{"preemption", &TaskSetSpec::preemption},
                                      Field{"cut", &TaskSetSpec::cut},
                                      Field{"overlap", &TaskSetSpec::overlap},
+                                     Field{"deadline_at", &TaskSetSpec::deadline_at},
+                                     Field{"conductor", &TaskSetSpec::conductor},
+                                     Field{"host_away", &TaskSetSpec::host_away},
                                      Field{"parameters", &TaskSetSpec::parameters},
                                      Field{"tasks", &TaskSetSpec::tasks}.required(),
                                      Field{"chains", &TaskSetSpec::chains}};

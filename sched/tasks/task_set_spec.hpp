@@ -7,6 +7,7 @@
 
 #include "model/batch/batch_spec.hpp"
 #include "sched/tasks/arrivals.hpp"
+#include "sched/tasks/conductor.hpp"
 #include "sched/tasks/overrun.hpp"
 #include "sched/tasks/policy.hpp"
 #include "sched/tasks/release.hpp"
@@ -99,7 +100,10 @@ struct TaskSetSpec {
   Arrivals arrivals = Arrivals::Sporadic;
   Preemption preemption = Preemption::None;
   std::optional<Bytes> cut = {};  ///< > 0, with preemption: largest chunk of a transfer; absent: transfers are not cut
-  Overlap overlap = Overlap::Auto;  ///< where every task has a job and none an `after`; off elsewhere
+  Overlap overlap = Overlap::Auto;            ///< where every task has a job and none an `after`; off elsewhere
+  DeadlineAt deadline_at = DeadlineAt::Host;  ///< when a job counts as ended
+  Conductor conductor = Conductor::Auto;
+  Duration host_away{};  ///< >= 0; so long the host may be away while a GPU leads: so much is armed ahead; 0: not asked
   Parameters parameters = {};
   std::vector<TaskSpec> tasks = {};
   std::vector<ChainSpec> chains = {};

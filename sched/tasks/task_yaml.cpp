@@ -33,7 +33,14 @@ TaskSetSpec overridden(TaskSetSpec spec, const std::string& path, const TaskFile
     for (TaskSpec& task : spec.tasks) task.priority.reset();  // the policy of the command line asks for none
   spec.policy = overrides.policy.value_or(spec.policy);
   spec.overlap = overrides.overlap.value_or(spec.overlap);
+  spec.conductor = overrides.conductor.value_or(spec.conductor);
   return spec;
+}
+
+/// What leads the jobs of a set that could have asked a GPU.
+std::vector<Error> notes_on_conductor(const TaskSet& set) {
+  if (set.why_host.empty()) return {};
+  return {{ErrorCode::InvalidInput, "the host leads its jobs, in place of a GPU: " + set.why_host, {}, "deadline_at"}};
 }
 
 Expected<TaskStudy> make_study(const std::string& path, TaskSetSpec spec, Faults faults,
@@ -42,7 +49,11 @@ Expected<TaskStudy> make_study(const std::string& path, TaskSetSpec spec, Faults
   if (!machine) return tl::unexpected(without_machine(std::move(faults), std::move(machine.error())));
   if (*machine && overrides.no_peer) *machine = (*machine)->without_peer_access();
   spec = overridden(std::move(spec), path, overrides, faults);
-  return TaskStudy::make(std::move(spec), *machine, std::move(faults));
+  auto study = TaskStudy::make(std::move(spec), *machine, std::move(faults));
+  if (study && !overrides.only_host.empty()) study = led_by_host(*std::move(study), overrides.only_host);
+  if (!study && study.error().field == kConductorField && overrides.conductor)
+    study.error() = {ErrorCode::InvalidInput, study.error().message, {overrides.conductor_source, 0, 0}};
+  return study;
 }
 
 }  // namespace
@@ -55,6 +66,7 @@ Expected<TaskStudy> load_study(const std::string& path, const TaskFileOverrides&
                                  })
         .map([&](TaskStudy study) {
           study.notes = at_places(notes_on(study.spec), document);
+          std::ranges::move(at_places(notes_on_conductor(study.tasks), document), std::back_inserter(study.notes));
           std::ranges::move(notes_on_flow(study.tasks), std::back_inserter(study.notes));
           std::ranges::move(notes_on_buffers(study.tasks), std::back_inserter(study.notes));
           return study;

@@ -17,6 +17,10 @@ struct TaskFileOverrides {
   bool no_peer = false;   ///< plan for the machine without its peer access
   std::optional<Overlap> overlap = {};
   std::string parameter_source = "parameter";  ///< in front of a parameter's name, in faults: "--set"
+  std::optional<Conductor> conductor = {};
+  std::string conductor_source = "conductor";  ///< what `conductor` is, in faults: "--conductor gpu"
+  std::string only_host = {};  ///< why the host leads whatever the file says, a sentence: a GPU that is asked for is
+                               ///< refused with it; empty: nothing
 };
 
 /// Reads a task set and the machine that it names, each file once.

@@ -25,9 +25,11 @@ class CostMaker {
 
   SetupTimes make() {
     SetupTimes setup;
-    auto& [batch, transfer, kernel, gate, host, handover, turn, dispatch, job] = setup;
+    auto& [batch, transfer, kernel, gate, host, handover, turn, dispatch, job, conductor, conductor_job] = setup;
     for (Cost* cost : {&batch, &kernel, &gate, &host, &handover, &turn, &dispatch, &job}) *cost = cost_up_to(30'000);
     for (const CopyKind kind : kCopyKinds) transfer.of(kind) = copy(kind);
+    if (random_.one_in(2))  // a machine has both or none
+      for (std::optional<Cost>* cost : {&conductor, &conductor_job}) *cost = cost_up_to(30'000);
     return setup;
   }
 

@@ -129,7 +129,8 @@ TaskSet set_of_every_field(const Topology& machine, std::uint64_t seed) {
   constexpr std::array kPolicies{Policy::Edf, Policy::Rm, Policy::Dm, Policy::Given};
   Random random(seed ^ 0x73657473);
   TaskSet set;
-  auto& [on, policy, tasks, arrivals, preemption, cut, planner, overlap, chains] = set;
+  auto& [on, policy, tasks, arrivals, preemption, cut, planner, overlap, chains, deadline_at, led_by_gpu, why_host,
+         host_away] = set;
   on = machine;
   policy = kPolicies[random.below(kPolicies.size())];
   const bool plain = random.one_in(2);
@@ -140,6 +141,10 @@ TaskSet set_of_every_field(const Topology& machine, std::uint64_t seed) {
   planner = &planners()[random.below(planners().size())];
   overlap = Overlap::On;
   if (random.one_in(2)) chains = {{.name = "c", .tasks = {TaskId{tasks.size() - 1}}}};
+  led_by_gpu = false;  // jobs overlap
+  deadline_at = random.one_in(2) ? DeadlineAt::Device : DeadlineAt::Host;
+  if (deadline_at == DeadlineAt::Device) why_host = "jobs overlap";
+  host_away = Duration{random.between(0, 1'000'000)};
   return set;
 }
 

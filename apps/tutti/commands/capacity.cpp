@@ -277,6 +277,7 @@ void add_capacity(programs::CommandLine& program) {
   options->file.add_file(command, "task set", {FileKind::TaskSet});
   options->file.add_task_options(command);
   options->file.add_overlap(command);
+  options->file.add_conductor(command);
   command
       .add("--planner", &options->file.planner,
            "one planner only; without it each of them, but gate_search only where the set asks for it: it takes long")

@@ -42,6 +42,7 @@ void note_costs_without_guarantee(const TaskSet& set) {
   const auto has_own = [](const Cost& cost) { return cost.guaranteed > cost.nominal; };
   bool any = has_own(setup.batch);
   for (const NamedCost& named : kFurtherCosts) any = any || has_own(setup.*named.cost);
+  for (const ConductorCost& cost : kConductorCosts) any = any || (setup.*cost.cost && has_own(*(setup.*cost.cost)));
   for (const CopyCost& cost : setup.transfer.classes) any = any || has_own(cost.each) || has_own(cost.first);
   if (any) return;
   programs::print_note(fmt::format(
@@ -174,12 +175,14 @@ void add_check(programs::CommandLine& program) {
   options->file.add_planner(command);
   options->file.add_task_options(command);
   options->file.add_overlap(command);
+  options->file.add_conductor(command);
   command
       .add("--counter-example", &options->counter_example,
            "write a run that misses a deadline to this file, for 'tutti run --scenario'")
       .output();
   jobs.excludes(file);
-  for (const char* of_task_sets : {"--machine", "--planner", "--policy", "--overlap", "--set", "--counter-example"})
+  for (const char* of_task_sets :
+       {"--machine", "--planner", "--policy", "--overlap", "--conductor", "--set", "--counter-example"})
     jobs.excludes(command.option(of_task_sets));
   command.runs([options] {
     return options->jobs.empty() ? check(*options)

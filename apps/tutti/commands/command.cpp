@@ -57,6 +57,15 @@ void FileOptions::add_overlap(programs::CommandLine& command) {
       .words({"off", "on", "auto"});
 }
 
+void FileOptions::add_conductor(programs::CommandLine& command) {
+  command
+      .add("--conductor", &conductor,
+           "host: a thread of the host leads the jobs, and its pauses are part of every bound; gpu: a GPU leads them, "
+           "while the host arms runs ahead; auto: a GPU where the file says 'deadline_at: device' and a GPU can lead "
+           "the set; in place of the file's, whose default is auto")
+      .words({"gpu", "host", "auto"});
+}
+
 Expected<const Planner*> FileOptions::chosen_planner(const TaskSet* set) const {
   return given_planner().map([&](const Planner* given) {
     const Planner* const of_set = set != nullptr ? set->planner : nullptr;
@@ -79,7 +88,7 @@ Expected<const Planner*> named_planner(const std::string& name) {
       fmt::format("--planner: there is no planner '{}';{}", name, suggestion_or(name, names, "--help lists them")));
 }
 
-Expected<TaskStudy> FileOptions::load_study(bool no_peer) const {
+Expected<TaskStudy> FileOptions::load_study(bool no_peer, const std::string& only_host) const {
   TaskFileOverrides overrides{machine, std::nullopt, {}, no_peer};
   if (!policy.empty()) {
     overrides.policy = parse_policy(policy);
@@ -94,6 +103,14 @@ Expected<TaskStudy> FileOptions::load_study(bool no_peer) const {
       return invalid_input(fmt::format("--overlap: there is no '{}';{} give off, on or auto", overlap,
                                        suggestion(overlap, std::array<std::string_view, 3>{"off", "on", "auto"})));
   }
+  if (!conductor.empty()) {
+    overrides.conductor = parse_conductor(conductor);
+    if (!overrides.conductor)
+      return invalid_input(fmt::format("--conductor: there is no '{}';{} give gpu, host or auto", conductor,
+                                       suggestion(conductor, std::array<std::string_view, 3>{"gpu", "host", "auto"})));
+  }
+  overrides.conductor_source = "--conductor " + conductor;
+  overrides.only_host = only_host;
   overrides.parameter_source = "--set";
   for (const std::string& text : parameters) {
     const std::size_t equals = text.find('=');
@@ -138,8 +155,8 @@ Expected<Batch> load_batch_aloud(const std::string& path, const std::optional<st
   });
 }
 
-Expected<TaskSet> FileOptions::load_task_set(bool no_peer) const {
-  return load_study(no_peer).map([](TaskStudy study) { return std::move(study.tasks); });
+Expected<TaskSet> FileOptions::load_task_set(bool no_peer, const std::string& only_host) const {
+  return load_study(no_peer, only_host).map([](TaskStudy study) { return std::move(study.tasks); });
 }
 
 Expected<tutti::BackendOptions> backend_options(const programs::BackendWords& words) {

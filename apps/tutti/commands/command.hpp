@@ -48,6 +48,7 @@ struct FileOptions {
   std::string planner;  ///< empty: the planner of the task set, or the default
   std::string policy;
   std::string overlap;
+  std::string conductor;
   std::vector<std::string> parameters;  ///< NAME=SIZE
   bool json = false;
 
@@ -58,6 +59,7 @@ struct FileOptions {
   /// Declares --policy and --set.
   void add_task_options(programs::CommandLine& command);
   void add_overlap(programs::CommandLine& command);
+  void add_conductor(programs::CommandLine& command);
 
   /// The planner of --planner, else of the task set, else the default.
   /// @errors InvalidInput: --planner names none.
@@ -67,10 +69,11 @@ struct FileOptions {
   [[nodiscard]] Expected<const Planner*> given_planner() const;
   /// The task set of FILE with its spec, with the values that the options override. What its user may not have meant is
   /// printed.
-  /// @param no_peer  for the machine without its peer access
-  [[nodiscard]] Expected<TaskStudy> load_study(bool no_peer = false) const;
+  /// @param no_peer    for the machine without its peer access
+  /// @param only_host  as `TaskFileOverrides::only_host`
+  [[nodiscard]] Expected<TaskStudy> load_study(bool no_peer = false, const std::string& only_host = {}) const;
   /// The task set of FILE.
-  [[nodiscard]] Expected<TaskSet> load_task_set(bool no_peer = false) const;
+  [[nodiscard]] Expected<TaskSet> load_task_set(bool no_peer = false, const std::string& only_host = {}) const;
 };
 
 /// What the words for backend and clock mean. Call it before anything is loaded.

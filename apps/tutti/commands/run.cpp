@@ -282,6 +282,8 @@ int run_guaranteed(const RunCommand& command, const AdmissionController& control
     return kRefused;
   }
   options.interrupted = &programs::watch_for_interrupt();
+  options.conductor = tasks.led_by_gpu ? ConductorKind::Gpu : ConductorKind::Host;
+  options.host_away = tasks.host_away;
   return run_and_report(
       command, verdict.admitted->planned(), verdict.admitted->worst_responses(), verdict.chain_latencies, true, faults,
       [&](std::span<Executor* const> executors, std::span<TaskProgram* const> programs, const RunParts& parts) {
@@ -327,6 +329,14 @@ int run_changing(const RunCommand& command, const AdmissionController& controlle
       });
 }
 
+/// Why the host leads the run whatever its file says; empty: nothing.
+std::string only_host(const RunCommand& command) {
+  if (!command.scenario.empty())
+    return "with --scenario the host releases each job at its instant; leave one of them out";
+  if (!command.changes.empty()) return "with --changes the host admits tasks that come and go; leave one of them out";
+  return {};
+}
+
 int run(const RunCommand& command) {
   if (const auto given = command.file.given_planner(); !given) return report_error(given.error());
   const auto options = run_options(command);
@@ -340,7 +350,7 @@ int run(const RunCommand& command) {
       return report_error({ErrorCode::InvalidInput, "--metrics-listen: " + address.error().message});
   if (const auto checked = check_self_test(command.self_test, command.backend); !checked)
     return report_error(checked.error());
-  auto tasks = command.file.load_task_set(command.backend.no_peer);
+  auto tasks = command.file.load_task_set(command.backend.no_peer, only_host(command));
   if (!tasks) return report_error(tasks.error());
   if (!command.scenario.empty() && tasks->overlap == Overlap::Auto) tasks->overlap = Overlap::Off;
   const auto planner = command.file.chosen_planner(&*tasks);
@@ -379,6 +389,7 @@ void add_run(programs::CommandLine& program) {
   options->file.add_planner(command);
   options->file.add_task_options(command);
   options->file.add_overlap(command);
+  options->file.add_conductor(command);
   programs::Option jobs =
       command.add("--jobs", &options->jobs, "so many jobs in all (default: one hyperperiod, at most 1000 jobs)")
           .between(1, kMostJobs);

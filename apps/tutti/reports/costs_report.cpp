@@ -127,6 +127,8 @@ std::string setup_text(const SetupTimes& setup) {
     if (!is_further(route))
       add(fmt::format("a chain's first copy, {}", to_string(route)), setup.transfer.of(route).first);
   for (const NamedCost& named : kFurtherCosts) add(named.what, setup.*named.cost);
+  for (const ConductorCost& cost : kConductorCosts)
+    if (setup.*cost.cost) add(cost.what, *(setup.*cost.cost));
   return table.text() + (nothing > 0 ? fmt::format("{} further costs are 0\n", nothing) : "");
 }
 

@@ -170,6 +170,14 @@ std::string discipline(const TaskSet& set, bool overlaps) {
                      set.arrivals == Arrivals::Periodic ? ", strictly periodic" : "");
 }
 
+bool shows_conductor(const TaskSet& set) { return set.deadline_at == DeadlineAt::Device; }
+
+std::string conductor_text(const TaskSet& set) {
+  if (!shows_conductor(set)) return "";
+  return set.led_by_gpu ? "  led by: a GPU's conductor; bounds count to the end on the device\n"
+                        : "  led by: a thread of the host; bounds count until it has seen the end\n";
+}
+
 std::string_view word(Answer answer) {
   switch (answer) {
     case Answer::Schedulable: return "schedulable";
@@ -376,6 +384,7 @@ Json verdict_json(const TaskSet& set, const AdmissionVerdict& verdict, const std
             {"counter_example", misses ? scenario_json(set, verdict, *misses) : Json(nullptr)},
             {"assumption", assumption(set.arrivals, set.policy)}};
   if (apart) json["partitions"] = partitions_json(set, verdict);
+  if (shows_conductor(set)) json["conductor"] = conductor_word(set);
   return json;
 }
 
@@ -387,6 +396,7 @@ std::string verdict_text(const TaskSet& set, const AdmissionVerdict& verdict, co
   text +=
       fmt::format("{} ({}{}, utilization {:.4f})\n", sentence(verdict.answer), discipline(set, overlaps(set, verdict)),
                   plans ? fmt::format(", {}", verdict.planner->name) : "", verdict.utilization);
+  text += conductor_text(set);
   if (apart) text += fmt::format("  {}\n", partitions_text(verdict));
   for (const std::string& reason : verdict.reasons) text += fmt::format("  {}\n", reason);
   if (misses) text += fmt::format("  {}\n", scenario_text(set, verdict, *misses));

@@ -52,4 +52,13 @@ using Json = nlohmann::ordered_json;
 /// How the jobs of a set share the machine: "non-preemptive edf".
 [[nodiscard]] std::string discipline(const TaskSet& set, bool overlaps = false);
 
+/// Whether a report on a set says what leads its jobs: where deadlines are at the device.
+[[nodiscard]] bool shows_conductor(const TaskSet& set);
+/// A line that says it; empty where a report does not.
+[[nodiscard]] std::string conductor_text(const TaskSet& set);
+/// "gpu", "host".
+[[nodiscard]] constexpr std::string_view conductor_word(const TaskSet& set) {
+  return to_string(set.led_by_gpu ? Conductor::Gpu : Conductor::Host);
+}
+
 }  // namespace tutti::internal

@@ -234,18 +234,20 @@ Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord&
                        {"worst_end_to_end_ms", json_ms(rows[i].worst_end_to_end)},
                        {"triggers", triggers_json(triggers_of(set, record, i))}});
   }
-  return {{"schema_version", 1},
-          {"backend", place.backend},
-          {"overlap", place.overlaps ? "on" : "off"},
-          {"clock", place.clock},
-          {"notes", place.notes},
-          {"jobs", jobs},
-          {"summary", summary},
-          {"suspended", suspended_json(set, record)},
-          {"replanned", replanned_json(set, record)},
-          {"lateness", lateness_json(record)},
-          {"pinned_memory", pinned_json(place)},
-          {"changes", changes_json(set, record)}};
+  Json json{{"schema_version", 1},
+            {"backend", place.backend},
+            {"overlap", place.overlaps ? "on" : "off"},
+            {"clock", place.clock},
+            {"notes", place.notes},
+            {"jobs", jobs},
+            {"summary", summary},
+            {"suspended", suspended_json(set, record)},
+            {"replanned", replanned_json(set, record)},
+            {"lateness", lateness_json(record)},
+            {"pinned_memory", pinned_json(place)},
+            {"changes", changes_json(set, record)}};
+  if (shows_conductor(set)) json["conductor"] = conductor_word(set);
+  return json;
 }
 
 Json bound_by_json(const TaskSet& set, const RunRecord& record) {
@@ -306,10 +308,10 @@ std::string run_text(const TaskSet& set, const WorstResponses& bounds, const Run
     if (overran) cells.push_back(fmt::to_string(rows[i].overruns));
     table.add(std::move(cells));
   }
-  return fmt::format("{} jobs on the {} backend, {} clock, {}{}{}\n\n{}{}{}{}{}", summary_of_all(record).jobs(),
+  return fmt::format("{} jobs on the {} backend, {} clock, {}{}{}\n{}\n{}{}{}{}{}", summary_of_all(record).jobs(),
                      place.backend, place.clock, discipline(set, place.overlaps), in_partitions(place.partitions),
-                     note_of_simulated(place.backend), table.text(), triggers_text(set, record), lateness_text(record),
-                     changes_text(set, record), pinned_text(place));
+                     note_of_simulated(place.backend), conductor_text(set), table.text(), triggers_text(set, record),
+                     lateness_text(record), changes_text(set, record), pinned_text(place));
 }
 
 }  // namespace tutti::internal

@@ -19,6 +19,7 @@ import unittest
 
 from programs import EXAMPLE, H200X4, MEASURED, ONE_GPU, ROOT, SECOND_HOST, TWO_LINES, WAFER, Programs, main
 
+LED = "tests/apps/cli/led.yaml"
 SCHEMAS = ROOT / "configs/schemas"
 REFUSED, CHAIN, OFFSETS = "configs/tasks/alarm-behind-image.yaml", "configs/tasks/camera-inspect-gate.yaml", "configs/tasks/periodic-offsets.yaml"
 # Names of schemas, the folder of their files, and the words of the command that reads one.
@@ -50,7 +51,7 @@ OUTPUTS = {
     "calibrate-plan": [["calibrate", "--plan", H200X4], ["calibrate", "--plan", "configs/machines/two-sockets.yaml"]],
     "capacity": [["capacity", WAFER, "--parameter", "image", "--points", "3"], ["capacity", REFUSED, "--task", "alarm", "--of", "deadline"]],
     "check": [["check", WAFER], ["check", WAFER, "--set", "image=600MB"], ["check", WAFER, "--set", "image=2GB"], ["check", REFUSED], ["check", CHAIN], ["check", TWO_LINES],
-              ["check", OFFSETS], ["check", REFUSED, "--overlap", "on"], ["check", REFUSED, "--policy", "rm"]],
+              ["check", OFFSETS], ["check", REFUSED, "--overlap", "on"], ["check", REFUSED, "--policy", "rm"], ["check", LED]],
     "check-jobs": [["check", "--jobs", "{}/jobs.csv"]],
     "compare-batch": [["compare", EXAMPLE], ["compare", "configs/batches/pageable.yaml"]],
     "compare-tasks": [["compare", WAFER], ["compare", REFUSED], ["compare", CHAIN], ["compare", TWO_LINES], ["compare", OFFSETS]],
@@ -62,7 +63,7 @@ OUTPUTS = {
     "run": [["run", REFUSED, "--overlap", "on", *SMALL], ["run", CHAIN, *SMALL, "--bound-by"], ["run", TWO_LINES, *SMALL], ["run", REFUSED, "--clock", "virtual", "--scenario", "{}/misses.yaml"],
             ["run", "{}/small.yaml", *SMALL, "--faults", "{}/faults.yaml"], ["run", "{}/small.yaml", *SMALL, "--faults", "{}/broken.yaml"],
             ["run", "{}/two.yaml", "--clock", "virtual", "--jobs", "8", "--faults", "{}/lost.yaml"], ["run", "{}/small.yaml", "--clock", "virtual", "--endless", "--faults", "{}/lost.yaml"], ["run", "{}/small.yaml", "--clock", "virtual", "--for", "300ms", "--changes", "{}/changes.yaml"],
-            ["run", "{}/small.yaml", "--clock", "real", "--jobs", "2"]],
+            ["run", "{}/small.yaml", "--clock", "real", "--jobs", "2"], ["run", LED, "--jobs", "3"]],
     "tasks-expand": [["tasks", "expand", OFFSETS], ["tasks", "expand", OFFSETS, "--out", "{}/other.csv"]],
     "topology-detect": [],
     "topology-import": [["topology", "import", f"tests/golden/import/{name}"] for name in ("hwloc.xml", "nvbandwidth.json", "topologies/three-and-three.txt")] + [["topology", "import", "tests/golden/import/nccl.xml", "--out", "{}/m.yaml"]],

@@ -112,6 +112,32 @@ TEST(TopologyYaml, SetUpIsATimeOrBothItsSides) {
     EXPECT_EQ(setup.transfer.of(route).each, (Cost{Duration{1'000}, Duration{2'000}}));
 }
 
+// A cost of 0 is a cost; one that is left out was not measured.
+TEST(TopologyYaml, AMachineMayHaveCostsOfAConductor) {
+  const Topology machine =
+      with_setup("{dispatch: 8 us, job: 4 ms, conductor: {nominal: 5 us, guaranteed: 9 us}, conductor_job: 0}");
+  const SetupTimes& setup = machine.setup();
+  EXPECT_EQ(setup.conductor, (Cost{Duration{5'000}, Duration{9'000}}));
+  EXPECT_EQ(setup.conductor_job, Cost{});
+  const auto again = parse_document(machine_yaml(machine), "again.yaml").and_then(machine_from);
+  ASSERT_TRUE(again) << again.error().text();
+  EXPECT_EQ(again->setup(), setup);
+  EXPECT_EQ(with_setup("{dispatch: 8 us}").setup().conductor, std::nullopt);
+
+  // What a GPU leads has its costs around jobs; the description is that of the machine all the same.
+  const auto led = machine.led_by_gpu();
+  ASSERT_TRUE(led);
+  EXPECT_TRUE(led->is_led_by_gpu());
+  EXPECT_EQ(led->setup().dispatch, (Cost{Duration{5'000}, Duration{9'000}}));
+  EXPECT_EQ(led->setup().job, Cost{});
+  EXPECT_EQ(led->spec(), machine.spec());
+  EXPECT_NE(*led, machine);
+  EXPECT_EQ(led->led_by_gpu(), led);
+  EXPECT_EQ(led->led_by_host(), machine);
+  EXPECT_EQ(led->led_by_host().setup(), setup);
+  EXPECT_EQ(with_setup("{dispatch: 8 us, job: 4 ms}").led_by_gpu(), std::nullopt);
+}
+
 TEST(TopologyYaml, CopiesHaveCostsByRouteClass) {
   const Topology machine = with_setup(
       "{transfer: {up: {nominal: 100 ns, guaranteed: 300 ns, below: 256 KiB, bandwidth: {nominal: 40 GB/s, "
@@ -145,6 +171,13 @@ TEST(TopologyYaml, ContradictionsInSetUpAreTold) {
       error("{batch: {nominal: 9 us, guaranteed: 8 us}}"),
       "m.yaml:6:46: guaranteed 8 us is below nominal 9 us; guaranteed is what the machine never exceeds, so raise "
       "it");
+  EXPECT_EQ(error("{conductor: {nominal: 9 us, guaranteed: 8 us}, conductor_job: 0}"),
+            "m.yaml:6:50: guaranteed 8 us is below nominal 9 us; guaranteed is what the machine never exceeds, so "
+            "raise it");
+  EXPECT_EQ(error("{conductor: 9 us}"),
+            "m.yaml:6:22: a GPU leads jobs with both of its costs; add 'conductor_job', or leave 'conductor' out");
+  EXPECT_EQ(error("{conductor_job: 9 us}"),
+            "m.yaml:6:26: a GPU leads jobs with both of its costs; add 'conductor', or leave 'conductor_job' out");
   EXPECT_TRUE(error("{transfer: {up: {nominal: 1 us, below: 1 MiB}}}")
                   .ends_with("'below' needs 'bandwidth': copies smaller than the one run at the other"));
   EXPECT_NE(error("{transfer: {up: 1 us, nominal: 2 us}}").find("'nominal'"), std::string::npos);

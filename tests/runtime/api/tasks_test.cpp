@@ -25,6 +25,7 @@ using tutti::TaskSet;
 const std::string kTwoTasks = TUTTI_EXAMPLES "/two_tasks.yaml";
 const std::string kRefused = TUTTI_CONFIGS "/tasks/alarm-behind-image.yaml";
 const std::string kDeclared = TUTTI_TEST_FILES "/declared.yaml";
+const std::string kLed = TUTTI_TEST_FILES "/../../apps/cli/led.yaml";
 
 tutti::Kernels with_threshold() {
   tutti::Kernels kernels;
@@ -252,6 +253,21 @@ TEST(ApiTaskSet, TakesOtherValues) {
   options.parameters["image"] = tutti::Bytes{1'000'000};
   options.policy = tutti::Policy::Dm;
   EXPECT_EQ(tutti::check(TaskSet::load(kRefused, options).value()).value().answer, Answer::Schedulable);
+}
+
+// A copy of 10 us: the host adds 230 us around it and 3.76 ms once a job, a GPU 10 and 50 us.
+TEST(ApiTaskSet, IsLedByAGpuWhereItAsksForIt) {
+  tutti::TaskSetOptions options;
+  const auto promised = [&] { return tutti::check(TaskSet::load(kLed, options).value()).value().tasks[0].wcet; };
+  EXPECT_EQ(promised(), std::chrono::microseconds(70));
+  options.conductor = tutti::Conductor::Host;
+  EXPECT_EQ(promised(), milliseconds(4));
+  auto spec = TaskSet::load(kLed).value().spec();
+  EXPECT_EQ(spec.deadline_at, tutti::DeadlineAt::Device);
+  spec.deadline_at = tutti::DeadlineAt::Host;
+  spec.conductor = tutti::Conductor::Gpu;
+  EXPECT_TRUE(refusal(TaskSet::make(TaskSet::load(kLed).value().machine().value(), spec))
+                  .starts_with("deadlines count until the host has seen the end of a job"));
 }
 
 TEST(ApiRun, ReportsTheEndOfEveryJob) {

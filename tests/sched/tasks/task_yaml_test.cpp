@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "model/planners/planner.hpp"
+#include "sched/tasks/task_fields.hpp"
 #include "tests/apps/temporary_folder.hpp"
 #include "tests/support/yaml_text.hpp"
 
@@ -510,6 +511,54 @@ TEST(TaskYaml, ReadsPreemptionAndCut) {
             "t.yaml:2:6: 'cut' is for 'preemption: between_batches'; write that or leave it out");
   EXPECT_EQ(folder.error("version: 1\npreemption: between_batches\ncut: 0\n" + tasks),
             "t.yaml:3:6: chunks of 0 bytes move nothing; write a size like 32 MB, or leave 'cut' out");
+}
+
+TEST(TaskYaml, ReadsWhatLeadsJobsAndWhereDeadlinesAre) {
+  const Folder folder;
+  const std::string tasks = "tasks:\n  - {name: a, period: 1 ms, wcet: 0}\n";
+  const std::string words = "version: 1\ndeadline_at: device\nconductor: host\nhost_away: 100 ms\n";
+  const auto spec = parse_task_spec(words + tasks, "t.yaml");
+  ASSERT_TRUE(spec) << spec.error().text();
+  EXPECT_EQ(spec->deadline_at, DeadlineAt::Device);
+  EXPECT_EQ(spec->conductor, Conductor::Host);
+  EXPECT_EQ(spec->host_away, std::chrono::milliseconds(100));
+  // What is written is read again, and what is as it is by default is not written.
+  const std::string text = file_text(*spec);
+  EXPECT_NE(text.find("deadline_at: device\nconductor: host\nhost_away: 100 ms\n"), std::string::npos) << text;
+  auto again = parse_task_spec(text, "again.yaml");
+  ASSERT_TRUE(again) << again.error().text();
+  again->tasks[0].place = spec->tasks[0].place;
+  EXPECT_EQ(*again, *spec);
+  const auto plain = parse_task_spec("version: 1\n" + tasks, "t.yaml");
+  EXPECT_EQ(plain->deadline_at, DeadlineAt::Host);
+  EXPECT_EQ(plain->conductor, Conductor::Auto);
+  EXPECT_EQ(file_text(*plain).find("conductor"), std::string::npos);
+  EXPECT_EQ(folder.error("version: 1\ndeadline_at: gpu\n" + tasks),
+            "t.yaml:2:14: 'gpu' is no place of deadlines; write one of device, host");
+  EXPECT_EQ(folder.error("version: 1\nconductor: device\n" + tasks),
+            "t.yaml:2:12: 'device' is no conductor; write one of gpu, host, auto");
+}
+
+// No machine, so no GPU: the host leads, and a note says why. Where the command line asks for a GPU, it is refused.
+TEST(TaskYaml, NotesWhyTheHostLeads) {
+  const Folder folder;
+  const std::string tasks = "tasks:\n  - {name: a, period: 1 ms, wcet: 0}\n";
+  const std::string text = "version: 1\ndeadline_at: device\n" + tasks;
+  folder.write("t.yaml", text);
+  const std::string why = "the set has no machine, so no GPU leads its jobs; add 'machine' or give --machine";
+  const auto notes = [&](const TaskFileOverrides& overrides) {
+    std::string all;
+    const auto study = load_study(folder.path("t.yaml"), overrides);
+    for (const Error& note : study.value().notes) all += note.text();
+    return all;
+  };
+  EXPECT_EQ(notes({}), folder.path("t.yaml") + ":2:14: the host leads its jobs, in place of a GPU: " + why);
+  TaskFileOverrides overrides;
+  overrides.conductor = Conductor::Host;
+  EXPECT_EQ(notes(overrides), "");
+  overrides.conductor = Conductor::Gpu;
+  overrides.conductor_source = "--conductor gpu";
+  EXPECT_EQ(folder.error(text, overrides), "--conductor gpu: " + why);
 }
 
 TEST(TaskYaml, ReadsTheCutOfATask) {

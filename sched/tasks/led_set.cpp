@@ -1,0 +1,91 @@
+#include "sched/tasks/led_set.hpp"
+
+#include <optional>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "model/transfer/transfer_method.hpp"
+#include "sched/tasks/shared_buffers.hpp"
+
+namespace tutti::internal {
+namespace {
+
+/// What of a batch the host does while it runs.
+std::optional<std::string> host_work_of(const Batch& batch) {
+  const Topology& machine = batch.machine();
+  for (const CommandStream& stream : batch.streams()) {
+    if (stream.kernel && machine.vertex(stream.kernel->on).kind == VertexKind::Cpu)
+      return fmt::format("the kernel of '{}' runs on '{}'", stream.name, machine.vertex(stream.kernel->on).name);
+    if (!stream.transfer) continue;
+    const TransferMethod method = find_route(machine, *stream.transfer).method;
+    if (method.pageable || method.mapped)
+      return fmt::format("threads of the host move the copy '{}' ({})", stream.name, method.name);
+    if (method.captured && !stream.transfer->chosen)
+      return fmt::format("the copy '{}' reads its bytes when it is enqueued ({})", stream.name, method.name);
+  }
+  return std::nullopt;
+}
+
+/// Why a GPU cannot lead the jobs of one task.
+std::optional<std::string> obstacle_in(const TaskSet& set, TaskId id) {
+  const Task& task = set.tasks[id.index()];
+  if (batches_of(task).empty()) return "has no batch, so a GPU sees nothing of its jobs; give it a 'job' with one";
+  if (task.release.is_external())
+    return "is released by triggers, which the host sees; write 'release: periodic', or 'conductor: host'";
+  if (task.jitter > Duration{0})
+    return "has release jitter, and a GPU releases jobs as they arrive; leave 'jitter' out, or write 'conductor: host'";
+  if (task.overrun.policy == OverrunPolicy::Abort)
+    return "aborts jobs, and what is armed on a GPU runs to its end; write 'overrun: continue' or 'skip_next', or "
+           "'conductor: host'";
+  for (std::size_t i = 0; i < task.steps.size(); ++i) {
+    const auto* batch = std::get_if<Batch>(&task.steps[i]);
+    if (batch == nullptr)
+      return fmt::format(
+          "has work of the host (step {} of its job); do it when the job has ended, or write "
+          "'conductor: host'",
+          i);
+    if (const auto work = host_work_of(*batch))
+      return fmt::format("needs the host in step {} of its job: {}; write 'conductor: host'", i, *work);
+  }
+  if (const auto owners = owners_read_by(set, id); !owners.empty())
+    return fmt::format(
+        "reads buffers of '{}', and the host chooses which of its jobs left them; write 'conductor: "
+        "host'",
+        set.tasks[owners.front().index()].name);
+  return std::nullopt;
+}
+
+std::optional<std::string> obstacle_in(const TaskSet& set) {
+  if (set.deadline_at == DeadlineAt::Host)
+    return "deadlines count until the host has seen the end of a job; with 'deadline_at: device' they count until its "
+           "last result is in its destination";
+  if (!set.machine) return "the set has no machine, so no GPU leads its jobs; add 'machine' or give --machine";
+  if (!led_by_gpu(set.machine->spec().setup))
+    return fmt::format(
+        "machine '{}' has no costs 'setup.conductor' and 'setup.conductor_job' of jobs that a GPU leads; "
+        "run 'tutti calibrate', or write 'conductor: host'",
+        set.machine->name());
+  if (set.overlap == Overlap::On)
+    return "a GPU leads one job at a time, and these overlap; write 'overlap: off', or 'conductor: host'";
+  if (set.policy == Policy::CwEdf)
+    return "under cw_edf the host waits for the instants of a time table; write 'policy: edf', or 'conductor: host'";
+  if (set.preemption == Preemption::BetweenBatches)
+    return "what is armed on a GPU lets no job pass between two batches; leave 'preemption' out, or write 'conductor: "
+           "host'";
+  if (set.tasks.size() > kMostLedTasks)
+    return fmt::format("a GPU leads {} tasks at most, and the set has {}; write 'conductor: host'", kMostLedTasks,
+                       set.tasks.size());
+  for (std::size_t i = 0; i < set.tasks.size(); ++i)
+    if (const auto reason = obstacle_in(set, TaskId{i})) return fmt::format("task '{}' {}", set.tasks[i].name, *reason);
+  return std::nullopt;
+}
+
+}  // namespace
+
+Expected<void> can_be_led(const TaskSet& set) {
+  const auto reason = obstacle_in(set);
+  return reason ? Expected<void>(invalid_input(*reason)) : Expected<void>{};
+}
+
+}  // namespace tutti::internal

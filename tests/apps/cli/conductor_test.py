@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""What leads the jobs of a set: `--conductor` of `check`, `capacity` and `run`, `deadline_at` and `conductor` of a file."""
+import sys
+
+from programs import TESTS, Programs, main
+
+LED = "tests/apps/cli/led.yaml"
+MACHINE = TESTS / "apps/cli/led_machine.yaml"
+BY_GPU = "led by: a GPU's conductor; bounds count to the end on the device\n"
+BY_HOST = "led by: a thread of the host; bounds count until it has seen the end\n"
+NO_COSTS = ("machine 'led' has no costs 'setup.conductor' and 'setup.conductor_job' of jobs that a GPU leads; run 'tutti calibrate', "
+            "or write 'conductor: host'\n")
+
+
+class Conductor(Programs):
+    def of(self, answer):
+        return answer.get("conductor"), answer["tasks"][0]["wcet_ms"]
+
+    # A copy of 10 us. The host adds 230 us around it and 3.76 ms once a job: 4 ms. A GPU adds 10 and 50 us: 0.07 ms.
+    def test_bounds_are_those_of_what_leads(self):
+        for words in ([], ["--conductor", "auto"], ["--conductor", "gpu"]):
+            self.assertEqual(self.of(self.object_of(0, "check", LED, "--json", *words)), ("gpu", 0.07))
+            run = self.tutti("check", LED, *words)
+            self.assertEqual((run.returncode, run.stderr), (0, ""))
+            self.assertIn(BY_GPU, run.stdout)
+        self.assertEqual(self.of(self.object_of(0, "check", LED, "--json", "--conductor", "host")), ("host", 4))
+        run = self.tutti("check", LED, "--conductor", "host")
+        self.assertIn(BY_HOST, run.stdout)
+        self.assertEqual(run.stderr, "")
+
+    def test_a_run_has_the_bounds_of_what_leads(self):
+        for conductor, bound in (("gpu", 0.07), ("host", 4)):
+            answer = self.object_of(0, "run", LED, "--jobs", 3, "--json", "--conductor", conductor)
+            summary = answer["summary"][0]
+            self.assertEqual((answer["conductor"], summary["bound_ms"], summary["over_bound"], summary["missed"]), (conductor, bound, 0, 0))
+        self.assertIn(BY_GPU, self.tutti("run", LED, "--jobs", 3).stdout)
+
+    # The shortest period is the Wcet.
+    def test_capacity_is_that_of_what_leads(self):
+        for conductor, ms in (("gpu", "70 us"), ("host", "4 ms")):
+            run = self.tutti("capacity", LED, "--task", "look", "--of", "period", "--conductor", conductor)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            self.assertIn(f" {ms}", run.stdout)
+
+    def test_nothing_is_said_where_deadlines_are_at_the_host(self):
+        path = self.file(self.led().replace("deadline_at: device", "deadline_at: host"))
+        self.assertEqual(self.of(self.object_of(0, "check", path, "--json")), (None, 4))
+        for command in (["check", path], ["run", path, "--jobs", "3"]):
+            run = self.tutti(*command)
+            self.assertEqual((run.returncode, run.stderr), (0, ""))
+            self.assertNotIn("led by", run.stdout)
+        self.refuses(self.tutti("check", path, "--conductor", "gpu"),
+                     "--conductor gpu: deadlines count until the host has seen the end of a job; with 'deadline_at: device' they count until "
+                     "its last result is in its destination\n")
+
+    def led(self):
+        return (TESTS / "apps/cli/led.yaml").read_text(encoding="utf-8").replace("led_machine.yaml", str(MACHINE))
+
+    def test_where_a_gpu_cannot_lead_the_host_does_and_a_note_says_why(self):
+        lines = MACHINE.read_text(encoding="utf-8").splitlines(keepends=True)
+        unmeasured = self.file("".join(line for line in lines if "conductor" not in line), "unmeasured.yaml")
+        run = self.tutti("check", LED, "--machine", unmeasured)
+        self.assertEqual((run.returncode, run.stderr.count("note: ")), (0, 1))
+        self.assertIn(f"led.yaml:6:14: the host leads its jobs, in place of a GPU: {NO_COSTS}", run.stderr)
+        self.assertIn(BY_HOST, run.stdout)
+        for command in ("check", "run"):
+            self.refuses(self.tutti(command, LED, "--machine", unmeasured, "--conductor", "gpu"), f"--conductor gpu: {NO_COSTS}")
+        for key, word, reason in (
+                ("overlap: on\n", "overlap: on", "a GPU leads one job at a time, and these overlap; write 'overlap: off', or 'conductor: host'"),
+                ("", "jitter: 1 us", "task 'look' has release jitter, and a GPU releases jobs as they arrive; leave 'jitter' out, or write 'conductor: host'")):
+            changed = self.led().replace("tasks:", key + "tasks:")
+            if not key:
+                changed = changed.replace("period: 10 ms", "period: 10 ms, " + word)
+            path = self.file(changed)
+            run = self.tutti("check", path)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            self.assertIn(reason, run.stderr)
+            self.refuses(self.tutti("check", path, "--conductor", "gpu"), f"--conductor gpu: {reason}\n")
+            asking = self.file(changed.replace("tasks:", "conductor: gpu\ntasks:"), "asking.yaml")
+            self.refuses(self.tutti("check", asking), reason)
+
+    def test_runs_of_jobs_that_the_host_chooses(self):
+        scenario = self.file("version: 1\njobs:\n- {task: look, arrival: 0, takes: 10 us}\n", "scenario.yaml")
+        changes = self.file("version: 1\nchanges:\n- {at: 20 ms, remove: look}\n", "changes.yaml")
+        for words, why in ((["--scenario", scenario], "with --scenario the host releases each job at its instant; leave one of them out"),
+                           (["--changes", changes, "--for", "50ms"], "with --changes the host admits tasks that come and go; leave one of them out")):
+            run = self.tutti("run", LED, *words)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            self.assertIn(f"the host leads its jobs, in place of a GPU: {why}\n", run.stderr)
+            self.assertIn(BY_HOST, run.stdout)
+            self.refuses(self.tutti("run", LED, "--conductor", "gpu", *words), f"--conductor gpu: {why}\n")
+
+    def test_words(self):
+        self.refuses(self.tutti("check", LED, "--conductor", "gpus"), "--conductor: there is no 'gpus'; did you mean 'gpu'? give gpu, host or auto")
+        self.refuses(self.tutti("check", self.file("version: 1\nconductor: cpu\ntasks:\n- {name: a, period: 1 ms, wcet: 0}\n")), "'cpu' is no conductor; did you mean 'gpu'? write one of gpu, host, auto")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

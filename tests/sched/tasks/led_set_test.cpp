@@ -1,0 +1,223 @@
+#include "sched/tasks/led_set.hpp"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "sched/admission/admission.hpp"
+#include "sched/tasks/compile_tasks.hpp"
+#include "sched/tasks/task_yaml.hpp"
+#include "sched/whatif/remedies.hpp"
+#include "tests/support/yaml_text.hpp"
+
+namespace tutti::internal {
+namespace {
+
+constexpr std::string_view kHostCosts = "dispatch: 230 us, job: 3.76 ms";
+constexpr std::string_view kAllCosts = "dispatch: 230 us, job: 3.76 ms, conductor: 10 us, conductor_job: 50 us";
+
+/// mem0 and gpu0 at 1 byte/ns, and a cpu between them.
+Topology machine(std::string_view setup = kAllCosts) {
+  return test::make_machine(
+      "  vertices: {mem0: {kind: memory}, cpu0: {kind: cpu}, gpu0: {kind: gpu}}\n"
+      "  links: [{from: mem0, to: cpu0, bandwidth: 1 GB/s, back: 1 GB/s}, {from: cpu0, to: gpu0, bandwidth: 1 GB/s, "
+      "back: 1 GB/s}]\n  setup: {" +
+      std::string(setup) + "}\n");
+}
+
+/// One task of one copy that takes 10 us.
+std::string one_task(const std::string& further = "") {
+  return "tasks:\n- {name: a, period: 10 ms, job: [{batch: [{name: s, from: mem0, to: gpu0, size: 10 kB}]}]" + further +
+         "}\n";
+}
+
+Expected<TaskSet> load(const std::string& text, const Topology& on = machine()) {
+  return parse_study("version: 1\n" + text, on).map([](TaskStudy study) { return std::move(study.tasks); });
+}
+
+/// A set with deadlines at the device.
+TaskSet at_device(const std::string& text, const Topology& on = machine()) {
+  const auto set = load("deadline_at: device\n" + text, on);
+  EXPECT_TRUE(set) << set.error().text();
+  return set.value();
+}
+
+Duration promised(const TaskSet& set) {
+  return AdmissionController(planners().front()).decide(set).worst_responses.front().value();
+}
+
+// The host: 10 us of copy, 230 us around the batch and 3.76 ms once a job are 4 ms. A GPU: 10 + 10 + 50 = 70 us.
+TEST(LedSet, TheBoundsAreThoseOfWhatLeads) {
+  EXPECT_EQ(promised(*load(one_task())), std::chrono::milliseconds(4));
+  EXPECT_EQ(promised(at_device(one_task())), std::chrono::microseconds(70));
+  EXPECT_EQ(promised(at_device("conductor: gpu\n" + one_task())), std::chrono::microseconds(70));
+  const TaskSet by_host = at_device("conductor: host\n" + one_task());
+  EXPECT_EQ(promised(by_host), std::chrono::milliseconds(4));
+  EXPECT_FALSE(by_host.led_by_gpu);
+  EXPECT_EQ(by_host.why_host, "") << "nobody asked for a GPU";
+}
+
+TEST(LedSet, AGpuLeadsWhereDeadlinesAreAtTheDevice) {
+  const TaskSet set = at_device("host_away: 100 ms\n" + one_task());
+  EXPECT_TRUE(set.led_by_gpu);
+  EXPECT_TRUE(set.machine->is_led_by_gpu());
+  EXPECT_TRUE(batches_of(set.tasks[0])[0]->machine().is_led_by_gpu());
+  EXPECT_EQ(set.overlap, Overlap::Off);
+  EXPECT_EQ(set.host_away, std::chrono::milliseconds(100));
+  EXPECT_EQ(set.why_host, "");
+  const TaskSet by_host = *load(one_task());
+  EXPECT_FALSE(by_host.led_by_gpu);
+  EXPECT_FALSE(by_host.machine->is_led_by_gpu());
+  EXPECT_EQ(by_host.overlap, Overlap::Auto);
+  EXPECT_EQ(by_host.host_away, Duration{0});
+}
+
+TEST(LedSet, ASetOnTheMachineOfAnotherConductorGetsItsOwn) {
+  const Topology led = *machine().led_by_gpu();
+  EXPECT_EQ(*load(one_task(), led), *load(one_task()));
+  EXPECT_EQ(at_device(one_task(), led), at_device(one_task()));
+}
+
+/// Why the host leads a set for which a GPU was wanted; it is what a GPU that is asked for is refused with.
+std::string why_host(const std::string& text, const Topology& on = machine()) {
+  const TaskSet set = at_device(text, on);
+  EXPECT_FALSE(set.led_by_gpu);
+  EXPECT_FALSE(set.machine->is_led_by_gpu());
+  const auto refused = load("deadline_at: device\nconductor: gpu\n" + text, on);
+  EXPECT_FALSE(refused);
+  EXPECT_EQ(refused.error().text(), "the task set:3:12: " + set.why_host);
+  return set.why_host;
+}
+
+TEST(LedSet, DeadlinesAtTheHostNeedTheHost) {
+  const auto refused = load("conductor: gpu\n" + one_task());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().text(),
+            "the task set:2:12: deadlines count until the host has seen the end of a job; with 'deadline_at: device' "
+            "they count until its last result is in its destination");
+}
+
+TEST(LedSet, AMachineThatWasNotMeasuredIsLedByTheHost) {
+  EXPECT_EQ(why_host(one_task(), machine(kHostCosts)),
+            "machine 'm' has no costs 'setup.conductor' and 'setup.conductor_job' of jobs that a GPU leads; run 'tutti "
+            "calibrate', or write 'conductor: host'");
+  const auto refused = TaskStudy::make({.deadline_at = DeadlineAt::Device,
+                                        .conductor = Conductor::Gpu,
+                                        .tasks = {{.name = "a", .period = Duration{9}, .wcet = Duration{2}}}},
+                                       {});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().text(),
+            "conductor: the set has no machine, so no GPU leads its jobs; add 'machine' or give --machine");
+}
+
+TEST(LedSet, AGpuLeadsOneJobAtATimeInAFixedOrder) {
+  EXPECT_EQ(why_host("overlap: on\n" + one_task()),
+            "a GPU leads one job at a time, and these overlap; write 'overlap: off', or 'conductor: host'");
+  EXPECT_EQ(why_host("policy: cw_edf\narrivals: periodic\n" + one_task()),
+            "under cw_edf the host waits for the instants of a time table; write 'policy: edf', or 'conductor: host'");
+  EXPECT_EQ(why_host("preemption: between_batches\n" + one_task()),
+            "what is armed on a GPU lets no job pass between two batches; leave 'preemption' out, or write 'conductor: "
+            "host'");
+  for (const std::string policy : {"edf", "rm", "dm"})
+    EXPECT_TRUE(at_device("policy: " + policy + "\noverlap: auto\n" + one_task()).led_by_gpu) << policy;
+  EXPECT_TRUE(at_device("policy: given\n" + one_task(", priority: 1")).led_by_gpu);
+}
+
+TEST(LedSet, AGpuLeadsSoManyTasksAtMost) {
+  std::string tasks = "tasks:\n";
+  const auto add = [&](std::size_t i) {
+    tasks +=
+        "- {name: t" + std::to_string(i) + ", period: 10 ms, job: [{batch: [{from: mem0, to: gpu0, size: 10 kB}]}]}\n";
+  };
+  for (std::size_t i = 0; i < kMostLedTasks; ++i) add(i);
+  EXPECT_TRUE(at_device(tasks).led_by_gpu);
+  add(kMostLedTasks);
+  EXPECT_EQ(why_host(tasks), "a GPU leads 28 tasks at most, and the set has 29; write 'conductor: host'");
+}
+
+TEST(LedSet, TheClockReleasesJobsThatAGpuLeads) {
+  EXPECT_EQ(why_host(one_task(", release: external")),
+            "task 'a' is released by triggers, which the host sees; write 'release: periodic', or 'conductor: host'");
+  EXPECT_EQ(why_host(one_task(", jitter: 1 us")),
+            "task 'a' has release jitter, and a GPU releases jobs as they arrive; leave 'jitter' out, or write "
+            "'conductor: host'");
+  EXPECT_EQ(why_host(one_task(", overrun: abort")),
+            "task 'a' aborts jobs, and what is armed on a GPU runs to its end; write 'overrun: continue' or "
+            "'skip_next', or 'conductor: host'");
+  EXPECT_TRUE(at_device(one_task(", overrun: skip_next, offset: 1 ms, suspend_after: 3")).led_by_gpu);
+}
+
+TEST(LedSet, NoStepNeedsTheHost) {
+  const auto job = [](const std::string& steps) {
+    return "tasks:\n- {name: a, period: 10 ms, job: [" + steps + "]}\n";
+  };
+  EXPECT_EQ(why_host(job("{batch: [{from: mem0, to: gpu0, size: 10 kB}]}, {host: 1 us}")),
+            "task 'a' has work of the host (step 1 of its job); do it when the job has ended, or write 'conductor: "
+            "host'");
+  EXPECT_EQ(why_host(job("{batch: [{name: k, kernel: {on: cpu0, time: 1 us}}]}")),
+            "task 'a' needs the host in step 0 of its job: the kernel of 'k' runs on 'cpu0'; write 'conductor: host'");
+  EXPECT_EQ(why_host(job("{batch: [{name: s, from: mem0, to: gpu0, size: 64 B, method: inline}]}")),
+            "task 'a' needs the host in step 0 of its job: the copy 's' reads its bytes when it is enqueued (inline); "
+            "write 'conductor: host'");
+  EXPECT_EQ(why_host(job("{batch: [{name: s, from: mem0, to: gpu0, size: 64 B, method: mapped}]}")),
+            "task 'a' needs the host in step 0 of its job: threads of the host move the copy 's' (mapped); write "
+            "'conductor: host'");
+  EXPECT_TRUE(at_device(job("{batch: [{from: mem0, to: gpu0, size: 1 kB, method: sm}]}")).led_by_gpu);
+  EXPECT_EQ(why_host("tasks:\n- {name: a, period: 10 ms, wcet: 1 ms}\n"),
+            "task 'a' has no batch, so a GPU sees nothing of its jobs; give it a 'job' with one");
+}
+
+TEST(LedSet, NoBufferIsThatOfAnotherTask) {
+  EXPECT_EQ(
+      why_host("tasks:\n"
+               "- {name: camera, period: 10 ms, buffers: {frame: {in: mem0, size: 1 kB}, seen: {in: gpu0, size: 1 "
+               "kB}}, job: [{batch: [{copy: frame, to: seen}]}]}\n"
+               "- {name: look, period: 10 ms, buffers: {found: {in: mem0, size: 1 kB}}, job: [{batch: [{copy: "
+               "camera.seen, to: found}]}]}\n"),
+      "task 'look' reads buffers of 'camera', and the host chooses which of its jobs left them; write "
+      "'conductor: host'");
+}
+
+// Inline, 2 ns + 100 ns a copy, is sooner than an engine's 10 us; but where a GPU leads, its bytes would be read too
+// early. The copy has 2 kB: below 1 kB engines carry it themselves.
+TEST(LedSet, NoMethodIsChosenThatReadsBytesWhenItIsEnqueued) {
+  const Topology on = machine(std::string(kAllCosts) + ", transfer: {up: 10 us, inline_up: 100 ns}");
+  const std::string text = "tasks:\n- {name: a, period: 10 ms, job: [{batch: [{from: mem0, to: gpu0, size: 2 kB}]}]}\n";
+  const auto method = [](const TaskSet& set) { return batches_of(set.tasks[0])[0]->streams()[0].transfer->method; };
+  EXPECT_EQ(method(*load(text, on)), CopyMethod::Inline);
+  const TaskSet led = at_device(text, on);
+  EXPECT_TRUE(led.led_by_gpu);
+  EXPECT_EQ(method(led), CopyMethod::Automatic);
+}
+
+// A deadline of 50 us is below the 70 us of a GPU; no remedy is one with which the host would have to lead: it promises
+// 4 ms. No copy is small enough either: 10 + 50 us of the GPU's are left.
+TEST(LedSet, RemediesAreOfWhatLeads) {
+  const auto study = parse_study("version: 1\ndeadline_at: device\n" + one_task(", deadline: 50 us"), machine());
+  ASSERT_TRUE(study) << study.error().text();
+  const Planner& planner = planners().front();
+  const AdmissionVerdict verdict = AdmissionController(planner).decide(study->tasks);
+  EXPECT_EQ(verdict.answer, Answer::NotSchedulable);
+  const Remedies found = find_remedies(*study, planner, verdict);
+  ASSERT_FALSE(found.remedies.empty());
+  EXPECT_EQ(found.remedies.front().tunable.kind, TunableKind::Deadline);
+  EXPECT_EQ(found.remedies.front().to, 70'000);
+}
+
+TEST(LedSet, TheHostLeadsWhereTheCallerNeedsIt) {
+  const auto study = [](const std::string& text) { return parse_study("version: 1\n" + text, machine()).value(); };
+  const std::string why = "with --scenario the host leads";
+  const TaskStudy host = study(one_task());
+  EXPECT_EQ(led_by_host(host, why)->tasks, host.tasks);
+  const auto led = led_by_host(study("deadline_at: device\n" + one_task()), why);
+  ASSERT_TRUE(led);
+  EXPECT_FALSE(led->tasks.led_by_gpu);
+  EXPECT_EQ(led->tasks.why_host, why);
+  EXPECT_EQ(promised(led->tasks), std::chrono::milliseconds(4));
+  const auto refused = led_by_host(study("deadline_at: device\nconductor: gpu\n" + one_task()), why);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().text(), "conductor: " + why);
+}
+
+}  // namespace
+}  // namespace tutti::internal
