@@ -203,11 +203,15 @@ class Fitting {
         fit_.left_out.push_back(fmt::format("costs of {}: {}", to_string(sample.work), batch.error().message));
       }
     }
+    for (const CostSample& sample : measured.led)
+      if (const auto batch = cost_batch(machine, sample); batch && !sample.ns.empty())
+        led_.push_back(row_of(machine, sample, *batch, 0));
   }
 
   CostFit fit() {
     fit_nominal();
     fit_guaranteed();
+    fit_conductor();
     for (const Row& row : rows_)
       fit_.residuals.push_back({row.sample, predicted(row), promised(row), row.median, row.worst});
     return std::move(fit_);
@@ -357,6 +361,21 @@ class Fitting {
       if (is_host(row)) raise(setup().host, *row, row->kernels, row->allowed);
   }
 
+  /// What a batch that a GPU leads takes above its own time, which `job` of the host is no part of.
+  void fit_conductor() {
+    if (led_.empty()) return;
+    double usual = 0, most = 0;
+    std::vector<double> medians;
+    for (const Row& row : led_) {
+      const double own = promised(row) - as_ns(setup().job.guaranteed);
+      medians.push_back(row.median - predicted(row) + as_ns(setup().job.nominal));
+      usual = std::max(usual, row.usual - own);
+      most = std::max(most, row.allowed - own);
+    }
+    setup().conductor = written(quantile(std::move(medians), 0.5), usual);
+    setup().conductor_job = written(0, most - as_ns(setup().conductor->guaranteed));
+  }
+
   [[nodiscard]] std::vector<Raisable> raisable(const std::vector<const Row*>& alone) {
     SetupTimes& costs = setup();
     std::vector<Raisable> found;
@@ -436,6 +455,7 @@ class Fitting {
 
   const CostMeasurements& measured_;
   std::vector<Row> rows_;
+  std::vector<Row> led_;  // of batches that a GPU led
   CostFit fit_;
 };
 

@@ -97,6 +97,9 @@ struct CostMeasurements {
   std::vector<double> gates_busy;    ///< as `gates`, while large copies run in both directions
   std::vector<double> gates_loaded;  ///< as `gates_busy`, with all cores of the host busy too; empty: not measured
   std::vector<double> pauses;        ///< ns for which the host took the processor from a thread
+  /// Batches that a GPU led, timed from when a job could start until its conductor had seen the end; empty: not
+  /// measured.
+  std::vector<CostSample> led = {};
 
   friend bool operator==(const CostMeasurements&, const CostMeasurements&) = default;
 };

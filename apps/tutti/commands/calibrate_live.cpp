@@ -16,6 +16,7 @@
 #include "apps/tutti/commands/rig.hpp"
 #include "apps/tutti/formats/measured_json.hpp"
 #include "apps/tutti/lab/measuring.hpp"
+#include "apps/tutti/lab/measuring_conductor.hpp"
 #include "apps/tutti/lab/measuring_costs.hpp"
 #include "apps/tutti/lab/memory_load.hpp"
 #include "apps/tutti/lab/wait_reactions.hpp"
@@ -254,6 +255,10 @@ Expected<CostMeasurements> measure_costs_of(Rig& rig, const LiveOptions& options
   auto samples = measure_costs(rig.executor(), plan_costs(rig.machine(), costs), costs);
   if (!samples) return tl::unexpected(std::move(samples.error()));
   found.samples = *std::move(samples);
+  if (options.backend.simulated()) return found;
+  auto led = measure_led_costs(rig.executor(), plan_led_costs(rig.machine(), costs), costs);
+  if (!led) return tl::unexpected(std::move(led.error()));
+  found.led = *std::move(led);
   return found;
 }
 

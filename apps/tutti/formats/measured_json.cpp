@@ -50,6 +50,12 @@ auto lists_of_times(Costs& costs) {
                     std::pair("gates_loaded_ns", &costs.gates_loaded), std::pair("pauses_ns", &costs.pauses)};
 }
 
+/// The samples, by their keys.
+template <class Costs>
+auto lists_of_samples(Costs& costs) {
+  return std::array{std::pair("samples", &costs.samples), std::pair("led", &costs.led)};
+}
+
 class Reader {
  public:
   Reader(const std::string& path, Json document) : path_(path), document_(std::move(document)) {}
@@ -219,10 +225,15 @@ class Reader {
     if (!costs.is_object()) refuse("costs", "this is no object; write {\"samples\": [...]}");
     for (const auto& [key, starts] : lists_of_times(measurements_.costs))
       if (costs.contains(key)) *starts = read_times(fmt::format("costs.{}", key), costs.at(key));
-    if (!costs.contains("samples")) return;
-    const Json& samples = costs.at("samples");
-    if (!samples.is_array()) refuse("costs.samples", "this is no list; write [...]");
-    for (std::size_t i = 0; i < samples.size(); ++i) read_sample(fmt::format("costs.samples[{}]", i), samples[i]);
+    for (const auto& [key, samples] : lists_of_samples(measurements_.costs))
+      if (costs.contains(key)) *samples = read_samples(fmt::format("costs.{}", key), costs.at(key));
+  }
+
+  [[nodiscard]] std::vector<CostSample> read_samples(const std::string& at, const Json& list) const {
+    if (!list.is_array()) refuse(at, "this is no list; write [...]");
+    std::vector<CostSample> samples;
+    for (std::size_t i = 0; i < list.size(); ++i) samples.push_back(read_sample(fmt::format("{}[{}]", at, i), list[i]));
+    return samples;
   }
 
   /// Nanoseconds, 0 or more.
@@ -257,7 +268,7 @@ class Reader {
     return *known;
   }
 
-  void read_sample(const std::string& at, const Json& entry) {
+  [[nodiscard]] CostSample read_sample(const std::string& at, const Json& entry) const {
     constexpr std::int64_t kMostBytes = 1LL << 40, kMostNs = 1'000'000'000, kMostCount = 1000;
     CostSample sample;
     sample.work = class_of(at, "class", field(at, entry, "class"));
@@ -271,7 +282,7 @@ class Reader {
     sample.row = {whole(at, entry, "row_bytes", 0, kMostBytes)};
     if (entry.contains("against")) sample.against = class_of(at, "against", entry["against"]);
     sample.ns = read_times(at + ".ns", field(at, entry, "ns"));
-    measurements_.costs.samples.push_back(std::move(sample));
+    return sample;
   }
 
   const std::string& path_;
@@ -316,9 +327,9 @@ Expected<Measurements> load_measurements(const std::string& path) {
 
 namespace {
 
-Json costs_json(const CostMeasurements& costs) {
+Json samples_json(const std::vector<CostSample>& of) {
   Json samples = Json::array();
-  for (const CostSample& sample : costs.samples) {
+  for (const CostSample& sample : of) {
     Json json{
         {"class", to_string(sample.work)}, {"gpu", sample.gpu}, {"n", sample.count}, {"bytes", sample.bytes.count}};
     if (sample.time.count() > 0) json["time_ns"] = sample.time.count();
@@ -333,7 +344,13 @@ Json costs_json(const CostMeasurements& costs) {
     json["ns"] = sample.ns;
     samples.push_back(std::move(json));
   }
-  Json json{{"samples", samples}};
+  return samples;
+}
+
+Json costs_json(const CostMeasurements& costs) {
+  Json json{{"samples", Json::array()}};
+  for (const auto& [key, samples] : lists_of_samples(costs))
+    if (!samples->empty()) json[key] = samples_json(*samples);
   for (const auto& [key, starts] : lists_of_times(costs))
     if (!starts->empty()) json[key] = *starts;
   return json;

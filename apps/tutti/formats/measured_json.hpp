@@ -13,6 +13,7 @@ namespace tutti::internal {
 ///    "steady_state": [{"streams": [{"gpu": 0, "direction": "h2d"}, ...], "gbps": [55.4, ...]}, ...],
 ///    "batches_all_at_once": [{"streams": [{"gpu": 0, "direction": "d2h", "bytes": 1, "finish_us": 1.0}, ...]}, ...],
 ///    "costs": {"samples": [{"class": "up", "gpu": 0, "n": 5, "bytes": 4096, "ns": [9120, 9180]}, ...],
+///              "led": [{...}, ...],
 ///              "gates_ns": [1300, ...], "gates_busy_ns": [...], "gates_loaded_ns": [...],
 ///              "pauses_ns": [...]}}
 /// A sample (`CostSample`) may also have `time_ns`, `beside_bytes`, `in_a_row`, `idle_ns`, `row_bytes` and `against`.

@@ -1,0 +1,19 @@
+#pragma once
+#include <vector>
+
+#include "apps/tutti/lab/measuring_costs.hpp"
+
+namespace tutti::internal {
+
+/// The samples of what a batch takes that a GPU leads, without their times: short copies of either direction, one and
+/// several, and kernels, on each GPU.
+[[nodiscard]] std::vector<CostSample> plan_led_costs(const Topology& machine, const CostOptions& options);
+
+/// Measures samples as runs that a GPU leads, one after the other, each a job of one batch again and again: from when a
+/// job could start until the conductor has seen its end. The first sample has most jobs: it shows rare delays.
+/// @return samples with their times; none where this host's GPUs lead no runs, which is noted
+/// @errors Machine: the buffers do not fit, a run failed. InvalidInput: interrupted.
+[[nodiscard]] Expected<std::vector<CostSample>> measure_led_costs(Executor& executor, std::vector<CostSample> samples,
+                                                                  const CostOptions& options);
+
+}  // namespace tutti::internal
