@@ -14,16 +14,16 @@
 namespace tutti::internal {
 namespace {
 
-constexpr std::array<std::int64_t, 2> kSizes{4 << 10, 64 << 10};
-constexpr std::array kCounts{1, 5, 20};
-constexpr Duration kKernel = std::chrono::microseconds{20};
-constexpr Duration kPeriod = std::chrono::microseconds{500};
-constexpr Duration kLead = std::chrono::milliseconds{5};
+constexpr std::array<std::int64_t, 2> kLedSizes{4 << 10, 64 << 10};
+constexpr std::array kLedCounts{1, 5, 20};
+constexpr Duration kLedKernel = std::chrono::microseconds{20};
+constexpr Duration kLedPeriod = std::chrono::microseconds{500};
+constexpr Duration kLedLead = std::chrono::milliseconds{5};
 
 /// One task whose jobs are one batch, in one buffer set.
 LedSet set_of(const ExecutionPlan& plan, std::vector<StreamBinding> bindings, std::uint64_t jobs) {
   LedTask task;
-  task.period = task.deadline = std::max(kPeriod, 4 * plan.timeline.latency).count();
+  task.period = task.deadline = std::max(kLedPeriod, 4 * plan.timeline.latency).count();
   task.jobs = jobs;
   task.batches = 1;
   LedSet set;
@@ -37,7 +37,7 @@ LedSet set_of(const ExecutionPlan& plan, std::vector<StreamBinding> bindings, st
 Expected<std::vector<double>> times_of(Executor& executor, LedRun& run, const CostOptions& options) {
   std::vector<double> times;
   run.arm();
-  run.begin(executor.clock().now() + kLead);
+  run.begin(executor.clock().now() + kLedLead);
   for (bool over = false; !over;) {
     if (options.interrupted != nullptr && *options.interrupted)
       return invalid_input("interrupted; nothing was written");
@@ -60,10 +60,10 @@ std::vector<CostSample> plan_led_costs(const Topology& machine, const CostOption
   };
   for (std::uint32_t gpu = 0; gpu < machine.gpus().size(); ++gpu) {
     for (const CostWork work : {CostWork::Up, CostWork::Down, CostWork::Peer})
-      for (const int count : kCounts)
-        for (const std::int64_t size : kSizes) add({work, gpu, count, Bytes{size}, {}, {}});
-    add({CostWork::Kernel, gpu, 1, Bytes{kSizes.back()}, kKernel, {}});
-    add({CostWork::LoneKernels, gpu, 1, {}, kKernel, {}});
+      for (const int count : kLedCounts)
+        for (const std::int64_t size : kLedSizes) add({work, gpu, count, Bytes{size}, {}, {}});
+    add({CostWork::Kernel, gpu, 1, Bytes{kLedSizes.back()}, kLedKernel, {}});
+    add({CostWork::LoneKernels, gpu, 1, {}, kLedKernel, {}});
   }
   return samples;
 }
