@@ -39,6 +39,7 @@ struct Row {
   int in_a_row = 0;
   bool beside = false;
   bool idle = false;                                     ///< before
+  bool crowded = false;                                  ///< other lanes wait
   double copies = 0;                                     ///< commands that cost as copies of its class do
   double kernels = 0;                                    ///< kernels or pieces of host work that follow each other
   double handovers = 0;                                  ///< of a GPU, between queues
@@ -56,6 +57,7 @@ Row row_of(const Topology& machine, const CostSample& sample, const CostBatch& b
   row.in_a_row = sample.in_a_row;
   row.beside = sample.beside.count > 0;
   row.idle = sample.idle.count() > 0;
+  row.crowded = sample.lanes > 0;
   const Planner& at_once = *find_planner("all_at_once");
   const ExecutionPlan planned = plan(at_once, batch.batch);
   const LatestFinish latest = latest_finish(planned);
@@ -368,11 +370,11 @@ class Fitting {
     std::vector<double> medians;
     for (const Row& row : led_) {
       const double own = promised(row) - as_ns(setup().job.guaranteed);
-      medians.push_back(row.median - predicted(row) + as_ns(setup().job.nominal));
+      if (!row.crowded) medians.push_back(row.median - predicted(row) + as_ns(setup().job.nominal));
       usual = std::max(usual, row.usual - own);
       most = std::max(most, row.allowed - own);
     }
-    setup().conductor = written(quantile(std::move(medians), 0.5), usual);
+    setup().conductor = written(medians.empty() ? 0 : quantile(std::move(medians), 0.5), usual);
     setup().conductor_job = written(0, most - as_ns(setup().conductor->guaranteed));
   }
 

@@ -30,10 +30,12 @@ struct CostFit {
 /// Small copies get a rate of their own where that explains them better. Guaranteed costs, and rates of small copies,
 /// are the least in all that bound 9 repetitions of 10 of each sample of less than 1 ms (a linear program). The excess
 /// of the tenth is the cost `job`, once per job or batch that runs by itself. It covers `allowed` of each sample, as an
-/// allowance for longer observation, and every pause of the host. Where a GPU led batches, `conductor` is what
-/// their medians are above the same prediction, the median over the samples, and guaranteed what bounds 9 repetitions
-/// of 10 of each; `conductor_job` covers `allowed`. The starts of gates alone decide how batch and gate share the time
-/// before the first byte.
+/// allowance for longer observation, and every pause of the host. The starts of gates alone decide how batch and gate
+/// share the time before the first byte.
+///
+/// Where a GPU led batches, `conductor` is what the medians are above the same prediction while no other lane waits,
+/// the median over these samples, and guaranteed what bounds 9 repetitions of 10 of each; `conductor_job` covers
+/// `allowed`.
 /// @pre the machine has bandwidths and a table, and no costs yet: its `setup` is empty
 [[nodiscard]] CostFit fit_costs(const Topology& machine, const CostMeasurements& measured);
 

@@ -280,6 +280,7 @@ class Reader {
     sample.in_a_row = static_cast<int>(whole(at, entry, "in_a_row", 0, kMostCount));
     sample.idle = Duration{whole(at, entry, "idle_ns", 0, kMostNs)};
     sample.row = {whole(at, entry, "row_bytes", 0, kMostBytes)};
+    sample.lanes = static_cast<int>(whole(at, entry, "lanes", 0, kMostCount));
     if (entry.contains("against")) sample.against = class_of(at, "against", entry["against"]);
     sample.ns = read_times(at + ".ns", field(at, entry, "ns"));
     return sample;
@@ -337,6 +338,7 @@ Json samples_json(const std::vector<CostSample>& of) {
     if (sample.in_a_row > 0) json["in_a_row"] = sample.in_a_row;
     if (sample.idle.count() > 0) json["idle_ns"] = sample.idle.count();
     if (sample.row.count > 0) json["row_bytes"] = sample.row.count;
+    if (sample.lanes > 0) json["lanes"] = sample.lanes;
     if (sample.against) json["against"] = to_string(*sample.against);
     json["median_ns"] = quantile(sample.ns, 0.5);
     json["p99_ns"] = quantile(sample.ns, 0.99);

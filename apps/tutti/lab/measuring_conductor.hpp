@@ -6,11 +6,11 @@
 namespace tutti::internal {
 
 /// The samples of what a batch takes that a GPU leads, without their times: short copies of either direction, one and
-/// several, and kernels, on each GPU.
+/// several, and kernels, on each GPU; alone, and while lanes of other tasks wait.
 [[nodiscard]] std::vector<CostSample> plan_led_costs(const Topology& machine, const CostOptions& options);
 
 /// Measures samples as runs that a GPU leads, one after the other, each a job of one batch again and again: from when a
-/// job could start until the conductor has seen its end. The first sample has most jobs: it shows rare delays.
+/// job could start until the conductor has seen its end. The first samples have most jobs: they show rare delays.
 /// @return samples with their times; none where this host's GPUs lead no runs, which is noted
 /// @errors Machine: the buffers do not fit, a run failed. InvalidInput: interrupted.
 [[nodiscard]] Expected<std::vector<CostSample>> measure_led_costs(Executor& executor, std::vector<CostSample> samples,
