@@ -100,6 +100,7 @@ Expected<std::vector<CostSample>> measure_led_costs(Executor& executor, std::vec
     const int repetitions = i < 2 ? 10 * options.repetitions_of_one : 3 * options.repetitions;
     const auto jobs = static_cast<std::uint64_t>(repetitions);
     auto run = executor.backend().lead(set_of(planned, buffers->bind(operations[i]), jobs, samples[i].lanes));
+    if (!run && samples[i].lanes > 0) continue;  // the GPU has not so many
     if (!run) {
       if (options.note) options.note("costs of what a GPU leads are not measured: " + run.error().message);
       return std::vector<CostSample>{};
@@ -108,6 +109,7 @@ Expected<std::vector<CostSample>> measure_led_costs(Executor& executor, std::vec
     if (!times) return tl::unexpected(std::move(times.error()));
     samples[i].ns = *std::move(times);
   }
+  std::erase_if(samples, [](const CostSample& sample) { return sample.ns.empty(); });
   return samples;
 }
 
