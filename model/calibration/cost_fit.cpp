@@ -39,7 +39,7 @@ struct Row {
   int in_a_row = 0;
   bool beside = false;
   bool idle = false;                                     ///< before
-  bool crowded = false;                                  ///< other lanes wait
+  bool crowded = false;                                  ///< it takes turns with other lanes
   double copies = 0;                                     ///< commands that cost as copies of its class do
   double kernels = 0;                                    ///< kernels or pieces of host work that follow each other
   double handovers = 0;                                  ///< of a GPU, between queues

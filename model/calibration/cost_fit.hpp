@@ -33,8 +33,8 @@ struct CostFit {
 /// allowance for longer observation, and every pause of the host. The starts of gates alone decide how batch and gate
 /// share the time before the first byte.
 ///
-/// Where a GPU led batches, `conductor` is what the medians are above the same prediction while no other lane waits,
-/// the median over these samples, and guaranteed what bounds 9 repetitions of 10 of each; `conductor_job` covers
+/// Where a GPU led batches, `conductor` is what the medians are above the same prediction where no other lane takes
+/// turns, the median over these samples, and guaranteed what bounds 9 repetitions of 10 of each; `conductor_job` covers
 /// `allowed`.
 /// @pre the machine has bandwidths and a table, and no costs yet: its `setup` is empty
 [[nodiscard]] CostFit fit_costs(const Topology& machine, const CostMeasurements& measured);

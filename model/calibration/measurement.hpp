@@ -86,7 +86,7 @@ struct CostSample {
   Bytes row{};                           ///< of copies of rows, the length of each; there are `bytes` / `row`
   std::optional<CostWork> against = {};  ///< one copy of this class on the same GPU, of `beside` bytes, is all that
                                          ///< runs meanwhile
-  int lanes = 0;  ///< of a batch that a GPU leads: further lanes of the GPU that wait at their gates meanwhile
+  int lanes = 0;                         ///< of a batch that a GPU leads: further lanes of the GPU that run it in turn
 
   friend bool operator==(const CostSample&, const CostSample&) = default;
 };

@@ -260,6 +260,8 @@ Expected<void> GpuConductor::make_arrays() {
   const std::size_t states = arrays.add_zeros<LedTaskState>(set_.tasks.size());
   const std::size_t waiting = arrays.add_zeros<LedJob>(sets);
   const std::size_t set_due = arrays.add_zeros<Ns>(sets);
+  const std::size_t due = arrays.add_zeros<Ns>(set_.tasks.size());
+  const std::size_t key = arrays.add_zeros<Ns>(set_.tasks.size());
   const std::size_t batches = arrays.add(std::span<const LedBatch>(set_.batches));
   const std::size_t words = arrays.add(std::span<const LedBatchWords>(batch_words_));
   const std::size_t runs = arrays.add_zeros<LedRuns>(set_.tasks.size());
@@ -277,6 +279,8 @@ Expected<void> GpuConductor::make_arrays() {
   work_.jobs.states = at(work_.jobs.states, states);
   work_.jobs.waiting = at(work_.jobs.waiting, waiting);
   work_.jobs.set_due = at(work_.jobs.set_due, set_due);
+  work_.jobs.due = at(work_.jobs.due, due);
+  work_.jobs.key = at(work_.jobs.key, key);
   work_.batches = at(work_.batches, batches);
   work_.words = at(work_.words, words);
   work_.runs = at(work_.runs, runs);

@@ -21,11 +21,6 @@ std::uint64_t places_of(const BoundPlan& bound) {
 
 Ns add(Ns a, Ns b) { return add_saturating(Duration{a}, Duration{b}).count(); }
 
-std::size_t sets_of(const LedSet& set) {
-  return std::accumulate(set.tasks.begin(), set.tasks.end(), std::size_t{0},
-                         [](std::size_t sum, const LedTask& task) { return sum + task.sets; });
-}
-
 std::uint64_t jobs_of(const LedTask& task) { return task.jobs - std::min(task.jobs, task.first_job); }
 
 Ns last_deadline(const LedSet& set) {
@@ -87,14 +82,10 @@ SimLedRun::SimLedRun(SimBackend& backend, LedSet set, std::vector<BatchSets> bat
       host_away_(internal::host_away(set_, ahead_)),
       last_deadline_(last_deadline(set_)),
       records_(most_records(set_, ahead_, longest(set_, batches_, backend.machine_.setup().dispatch.nominal))),
-      states_(set_.tasks.size()),
-      waiting_(sets_of(set_)),
-      set_due_(waiting_.size()),
+      arrays_(set_.tasks),
       runs_(set_.tasks.size()),
-      indices_(waiting_.size()),
-      conductor_({set_.by_deadline, static_cast<std::uint32_t>(set_.tasks.size()), set_.tasks.data(), states_.data(),
-                  waiting_.data(), set_due_.data()},
-                 set_.batches.data(), runs_.data(), indices_.data(), SimBoard{this}) {}
+      indices_(arrays_.sets()),
+      conductor_(arrays_.jobs(set_.by_deadline), set_.batches.data(), runs_.data(), indices_.data(), SimBoard{this}) {}
 
 void SimLedRun::arm() {
   advance();

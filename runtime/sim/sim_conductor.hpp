@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/core/led_arrays.hpp"
 #include "runtime/core/led_run.hpp"
 #include "runtime/core/spsc_ring.hpp"
 #include "runtime/sim/sim_batch.hpp"
@@ -74,9 +75,7 @@ class SimLedRun final : public LedRun {
   Duration host_away_;
   Ns last_deadline_;
   SpscRing<LedRecord> records_;  // its threads are one here
-  std::vector<LedTaskState> states_;
-  std::vector<LedJob> waiting_;
-  std::vector<Ns> set_due_;
+  LedArrays arrays_;
   std::vector<LedRuns> runs_;
   std::vector<std::uint64_t> indices_;
   SetConductor<SimBoard> conductor_;

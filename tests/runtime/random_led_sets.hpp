@@ -4,9 +4,10 @@
 #include <cstdint>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
-#include "runtime/core/led_jobs.hpp"
+#include "runtime/core/led_arrays.hpp"
 #include "runtime/dispatch/job_scheduler.hpp"
 #include "tests/support/random.hpp"
 
@@ -105,18 +106,11 @@ std::vector<LedLine> by_scheduler(const LedCase& drawn, const Takes& takes, Buff
   }
 }
 
-/// What a `LedJobs` is a view of.
-struct LedArrays {
-  std::vector<LedTask> tasks;
-  std::vector<LedTaskState> states;
-  std::vector<LedJob> waiting;
-  std::vector<Ns> set_due;
-};
-
 inline LedArrays arrays_of(const LedCase& drawn) {
-  LedArrays arrays;
+  std::vector<LedTask> tasks;
+  std::uint32_t sets = 0;
   for (const ScheduledTask& task : drawn.tasks) {
-    LedTask& led = arrays.tasks.emplace_back();
+    LedTask& led = tasks.emplace_back();
     led.first_arrival = task.first_arrival.count();
     led.period = task.timing.period.count();
     led.deadline = task.timing.deadline.count();
@@ -128,14 +122,11 @@ inline LedArrays arrays_of(const LedCase& drawn) {
     led.first_job = task.first_job;
     led.jobs = task.first_job + task.jobs;
     led.sets = static_cast<std::uint32_t>(task.buffer_sets);
-    led.first_set = static_cast<std::uint32_t>(arrays.set_due.size());
+    led.first_set = std::exchange(sets, sets + led.sets);
     led.suspend_after = static_cast<std::uint32_t>(task.overrun.suspend_after);
     led.skips = task.overrun.policy == OverrunPolicy::SkipNext;
-    arrays.set_due.resize(arrays.set_due.size() + task.buffer_sets);
   }
-  arrays.states.resize(drawn.tasks.size());
-  arrays.waiting.resize(arrays.set_due.size());
-  return arrays;
+  return LedArrays(std::move(tasks));
 }
 
 }  // namespace tutti::internal::test

@@ -18,43 +18,39 @@ constexpr std::array<std::int64_t, 2> kLedSizes{4 << 10, 64 << 10};
 constexpr std::array kLedCounts{1, 5, 20};
 constexpr Duration kLedKernel = std::chrono::microseconds{20};
 constexpr Duration kLedPeriod = std::chrono::microseconds{500};
-constexpr int kLanes = 24;  // that wait beside a batch: near the most that a GPU has
+constexpr int kLanes = 23;  // beside the one of a batch: near the most that a GPU has
 constexpr Duration kLedLead = std::chrono::milliseconds{5};
 
-/// A task whose jobs are one batch, in one buffer set, and others that have a lane each and no job.
-LedSet set_of(const ExecutionPlan& plan, const std::vector<StreamBinding>& bindings, std::uint64_t jobs, int lanes) {
-  LedTask task;
-  task.period = task.deadline = std::max(kLedPeriod, 4 * plan.timeline.latency).count();
-  task.jobs = jobs;
-  task.batches = 1;
+/// Tasks whose jobs are one batch, each with a lane and a buffer set of its own: two arrive at a time, and a GPU takes
+/// longer for a lane that was not the last one.
+/// @param jobs  of all
+LedSet set_of(const ExecutionPlan& plan, const std::vector<StreamBinding>& bindings, int jobs, int lanes) {
+  const Duration apart = std::max(kLedPeriod, 4 * plan.timeline.latency);
   LedSet set;
-  for (std::uint32_t i = 0; i <= static_cast<std::uint32_t>(lanes); ++i) {
-    set.tasks.push_back(task);
-    set.tasks.back().first_set = set.tasks.back().first_batch = i;
+  for (int i = 0; i <= lanes; ++i) {
+    LedTask& task = set.tasks.emplace_back();
+    task.period = task.deadline = ((lanes + 1) * apart).count();
+    task.first_arrival = (i / 2 * 2 * apart).count();
+    task.jobs = static_cast<std::uint64_t>(jobs / (lanes + 1) + 1);
+    task.batches = 1;
+    task.first_set = task.first_batch = static_cast<std::uint32_t>(i);
     set.batches.emplace_back();
     set.plans.push_back({{BoundPlan{plan, "a batch of the measurement of costs", bindings}}});
-    task.first_arrival = kNever.count() / 2;
-    task.jobs = 1;
   }
   return set;
 }
 
 /// Lets a run come to its end. @return times of its jobs, ns
-Expected<std::vector<double>> times_of(Executor& executor, LedRun& run, std::uint64_t jobs,
-                                       const CostOptions& options) {
+Expected<std::vector<double>> times_of(Executor& executor, LedRun& run, const CostOptions& options) {
   std::vector<double> times;
-  std::uint64_t ended = 0;
   run.arm();
   run.begin(executor.clock().now() + kLedLead);
   for (bool over = false; !over;) {
     if (options.interrupted != nullptr && *options.interrupted)
       return invalid_input("interrupted; nothing was written");
     over = run.is_over();
-    while (const auto record = run.take()) {
-      ++ended;
+    while (const auto record = run.take())
       if (record->kind == LedRecord::Kind::Ended) times.push_back(static_cast<double>(record->finish - record->ready));
-    }
-    if (ended == jobs) run.stop();  // the other tasks have none
     if (auto fault = run.fault()) return tl::unexpected(*std::move(fault));
     run.arm();
     if (!over) executor.clock().wait_until(run.next_look());
@@ -97,15 +93,14 @@ Expected<std::vector<CostSample>> measure_led_costs(Executor& executor, std::vec
   for (std::size_t i = 0; i < samples.size(); ++i) {
     progress.step();
     const ExecutionPlan planned = plan(*find_planner("all_at_once"), operations[i]);
-    const int repetitions = i < 2 ? 10 * options.repetitions_of_one : 3 * options.repetitions;
-    const auto jobs = static_cast<std::uint64_t>(repetitions);
+    const int jobs = i < 2 ? 10 * options.repetitions_of_one : 3 * options.repetitions;
     auto run = executor.backend().lead(set_of(planned, buffers->bind(operations[i]), jobs, samples[i].lanes));
     if (!run && samples[i].lanes > 0) continue;  // the GPU has not so many
     if (!run) {
       if (options.note) options.note("costs of what a GPU leads are not measured: " + run.error().message);
       return std::vector<CostSample>{};
     }
-    auto times = times_of(executor, **run, jobs, options);
+    auto times = times_of(executor, **run, options);
     if (!times) return tl::unexpected(std::move(times.error()));
     samples[i].ns = *std::move(times);
   }

@@ -6,7 +6,7 @@
 namespace tutti::internal {
 
 /// The samples of what a batch takes that a GPU leads, without their times: short copies of either direction, one and
-/// several, and kernels, on each GPU; alone, and while lanes of other tasks wait.
+/// several, and kernels, on each GPU; alone, and in turn with other lanes.
 [[nodiscard]] std::vector<CostSample> plan_led_costs(const Topology& machine, const CostOptions& options);
 
 /// Measures samples as runs that a GPU leads, one after the other, each a job of one batch again and again: from when a

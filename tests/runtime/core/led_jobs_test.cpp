@@ -62,10 +62,8 @@ class Away {
 
 std::vector<Line> by_led_jobs(const LedCase& drawn) {
   std::vector<Line> lines;
-  test::LedArrays arrays = arrays_of(drawn);
-  LedJobs jobs{drawn.policy == Policy::Edf, static_cast<std::uint32_t>(arrays.tasks.size()),
-               arrays.tasks.data(),         arrays.states.data(),
-               arrays.waiting.data(),       arrays.set_due.data()};
+  LedArrays arrays = arrays_of(drawn);
+  LedJobs jobs = arrays.jobs(drawn.policy == Policy::Edf);
   jobs.begin();
   Ns now = 0;
   Away away(drawn);
@@ -80,13 +78,13 @@ std::vector<Line> by_led_jobs(const LedCase& drawn) {
       case LedDecision::Kind::DropNoSet: note("no set"); break;
       case LedDecision::Kind::Start: {
         note("start");
-        EXPECT_EQ(decision.arrival, arrays.tasks[decision.task].first_arrival +
-                                        static_cast<Ns>(decision.index - arrays.tasks[decision.task].first_job) *
-                                            arrays.tasks[decision.task].period);
+        EXPECT_EQ(decision.arrival, arrays.tasks()[decision.task].first_arrival +
+                                        static_cast<Ns>(decision.index - arrays.tasks()[decision.task].first_job) *
+                                            arrays.tasks()[decision.task].period);
         const Ns took = takes(drawn, decision.task, decision.index);
         const Ns start = now;
-        now = std::max(now + took, start + arrays.tasks[decision.task].shortest);
-        jobs.ended(decision.task, took > arrays.tasks[decision.task].budget);
+        now = std::max(now + took, start + arrays.tasks()[decision.task].shortest);
+        jobs.ended(decision.task, took > arrays.tasks()[decision.task].budget);
         away.ended(decision.task, decision.index, now);
         break;
       }

@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "runtime/core/led_arrays.hpp"
+
 namespace tutti::internal {
 namespace {
 
@@ -28,26 +30,17 @@ class World {
  public:
   /// @param length  length(batch, run); the first batch of a task follows the last one of the task before
   World(std::vector<LedTask> tasks, std::function<Ns(std::uint32_t, std::uint64_t)> length)
-      : armed(tasks.size(), 1000),
-        given_back(tasks.size()),
-        tasks_(std::move(tasks)),
-        length_(std::move(length)),
-        states_(tasks_.size()),
-        runs_(tasks_.size()) {
+      : armed(tasks.size(), 1000), given_back(tasks.size()), length_(std::move(length)), runs_(tasks.size()) {
     std::uint32_t sets = 0, all = 0;
-    for (LedTask& task : tasks_) {
+    for (LedTask& task : tasks) {
       task.batches = std::max(task.batches, 1U);
       task.first_set = std::exchange(sets, sets + task.sets);
       task.first_batch = std::exchange(all, all + task.batches);
     }
-    waiting_.resize(sets);
-    set_due_.resize(sets);
     indices_.resize(sets);
     batches.resize(all);
-    const LedJobs jobs{
-        true,           static_cast<std::uint32_t>(tasks_.size()), tasks_.data(), states_.data(), waiting_.data(),
-        set_due_.data()};
-    conductor_.emplace(jobs, batches.data(), runs_.data(), indices_.data(), Board{this});
+    arrays_.emplace(std::move(tasks));
+    conductor_.emplace(arrays_->jobs(true), batches.data(), runs_.data(), indices_.data(), Board{this});
     conductor_->begin();
   }
   World(const World&) = delete;  // its conductor has views of its arrays
@@ -90,11 +83,8 @@ class World {
     [[nodiscard]] bool is_given_up() const { return false; }
   };
 
-  std::vector<LedTask> tasks_;
   std::function<Ns(std::uint32_t, std::uint64_t)> length_;
-  std::vector<LedTaskState> states_;
-  std::vector<LedJob> waiting_;
-  std::vector<Ns> set_due_;
+  std::optional<LedArrays> arrays_;
   std::vector<LedRuns> runs_;
   std::vector<std::uint64_t> indices_;
   Ns now_ = 0, ends_ = 0;

@@ -349,11 +349,11 @@ DrawnRun draw(const Station& station, std::uint64_t seed, bool may_suspend) {
   const Ns dispatch = station.machine.setup().dispatch.nominal.count();
   for (ScheduledTask& task : run.drawn.tasks)
     if (!may_suspend) task.overrun.suspend_after = 0;
-  const test::LedArrays arrays = arrays_of(run.drawn);
-  for (std::size_t i = 0; i < arrays.tasks.size(); ++i) {
+  const LedArrays arrays = arrays_of(run.drawn);
+  for (std::size_t i = 0; i < arrays.tasks().size(); ++i) {
     const Ns wcet = run.drawn.tasks[i].timing.wcet.count();
     const auto batches = static_cast<std::size_t>(uniform(random, 1, 2));
-    std::vector<std::vector<BoundPlan>> sets(arrays.tasks[i].sets);
+    std::vector<std::vector<BoundPlan>> sets(arrays.tasks()[i].sets);
     auto& lengths = run.lengths.emplace_back(sets.size());
     for (std::size_t s = 0; s < sets.size(); ++s) {
       for (std::size_t b = 0; b < batches; ++b) {
@@ -362,7 +362,7 @@ DrawnRun draw(const Station& station, std::uint64_t seed, bool may_suspend) {
         lengths[s] += dispatch + sets[s].back().plan.timeline.latency.count();
       }
     }
-    LedTask task = arrays.tasks[i];
+    LedTask task = arrays.tasks()[i];
     task.is_read = random.one_in(3);
     add_task(run.set, task, std::move(sets));
   }
