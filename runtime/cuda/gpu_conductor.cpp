@@ -235,7 +235,8 @@ Expected<void> GpuConductor::find_depths() {
 }
 
 Expected<void> GpuConductor::make_host_words() {
-  std::size_t records = 64;
+  constexpr std::size_t kForDrops = 64;
+  std::size_t records = kForDrops;
   for (const Task& task : tasks_) records += task.depth;
   constexpr std::size_t kLines = sizeof(LedSlot) / kCacheLine;
   auto board = make_signal_board(tasks_.size() + 1 + records * kLines);
@@ -291,6 +292,7 @@ Expected<void> GpuConductor::make_arrays() {
   work_.run = run_words_;
   work_.records = records_.data();
   work_.capacity = records_.size();
+  for (const Task& task : tasks_) work_.reserved += task.depth;
   work_.known_armed = at(work_.known_armed, known_armed);
   const DeviceGuard guard(leader_);
   return copy_and_wait(arrays_.data(), arrays.bytes().data(), arrays.bytes().size(), stream);

@@ -58,6 +58,7 @@ struct LedWork {
   LedRunWords* run = nullptr;
   LedSlot* records = nullptr;  ///< [capacity]
   std::uint64_t capacity = 0;
+  std::uint64_t reserved = 0;            ///< of it, for jobs that have an armed run: drops leave that free
   std::uint64_t* known_armed = nullptr;  ///< [tasks] as the conductor has seen last
 };
 
@@ -93,8 +94,10 @@ class LedBoard {
   }
 
   TUTTI_HOST_DEVICE bool write(const LedRecord& record) {
-    if (written_ - taken_ == work_.capacity) taken_ = Memory::load(&work_.run->taken);
-    if (written_ - taken_ == work_.capacity) return false;
+    const bool had_run = record.kind == LedRecord::Kind::Ended || record.kind == LedRecord::Kind::GivenUp;
+    const std::uint64_t room = work_.capacity - (had_run ? 0 : work_.reserved);
+    if (written_ - taken_ >= room) taken_ = Memory::load(&work_.run->taken);
+    if (written_ - taken_ >= room) return false;
     LedSlot& slot = work_.records[written_ % work_.capacity];
     slot.record = record;
     Memory::store(&slot.number, ++written_);

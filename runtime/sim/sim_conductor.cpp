@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "model/base/expects.hpp"
 #include "runtime/core/command_list.hpp"
@@ -50,14 +51,15 @@ Ns longest(const LedSet& set, std::span<const SimLedRun::BatchSets> batches, Dur
   return longest;
 }
 
-/// Records that are written while the host is away for no longer than it may, in (t, t + d]: one for each job that ends
-/// or is dropped. Of a task these had arrived by the last decision up to t, or arrive after t: both together have armed
-/// runs. Or they arrived while the job that has the machine since that decision had it, which is L at most.
+/// Room for the records that are written while the host is away for no longer than it may, in (t, t + d], and for those
+/// of all armed runs beside them. There is one for each job that ends or is dropped. Of a task these had arrived by the
+/// last decision up to t, or arrive after t: there are armed runs for both together. Or they arrived while the job that
+/// has the machine since that decision had it, which is L at most.
 std::uint64_t most_records(const LedSet& set, std::span<const std::uint64_t> ahead, Ns longest) {
   std::uint64_t most = 1;
   for (std::size_t i = 0; i < ahead.size(); ++i) {
     const auto meanwhile = static_cast<std::uint64_t>(longest / set.tasks[i].period + 1);
-    most += std::min(jobs_of(set.tasks[i]), ahead[i] + meanwhile);
+    most += std::min(jobs_of(set.tasks[i]), ahead[i] + meanwhile) + ahead[i];
   }
   return most;
 }
@@ -81,7 +83,8 @@ SimLedRun::SimLedRun(SimBackend& backend, LedSet set, std::vector<BatchSets> bat
       given_back_(set_.tasks.size()),
       host_away_(internal::host_away(set_, ahead_)),
       last_deadline_(last_deadline(set_)),
-      records_(most_records(set_, ahead_, longest(set_, batches_, backend.machine_.setup().dispatch.nominal))),
+      room_(most_records(set_, ahead_, longest(set_, batches_, backend.machine_.setup().dispatch.nominal))),
+      records_(room_),
       arrays_(set_.tasks),
       runs_(set_.tasks.size()),
       indices_(arrays_.sets()),
@@ -104,7 +107,9 @@ void SimLedRun::begin(Duration epoch) {
 std::optional<LedRecord> SimLedRun::take() {
   advance();
   LedRecord record;
-  return records_.pop(record) ? std::optional(record) : std::nullopt;
+  if (!records_.pop(record)) return std::nullopt;
+  ++room_;
+  return record;
 }
 
 void SimLedRun::give_back(std::uint32_t task) {
@@ -156,6 +161,15 @@ bool SimLedRun::has_ended() {
   }
   running_ = nullptr;
   return true;
+}
+
+bool SimLedRun::write(LedRecord record) {
+  std::uint64_t kept = 0;
+  if (record.kind != LedRecord::Kind::Ended && record.kind != LedRecord::Kind::GivenUp)
+    for (std::size_t i = 0; i < armed_.size(); ++i) kept += armed_[i] - runs_[i].used;
+  if (room_ <= kept) return false;
+  --room_;
+  return records_.push(std::move(record));
 }
 
 Ns SimLedRun::next_instant() const {

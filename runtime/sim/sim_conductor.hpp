@@ -3,7 +3,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "runtime/core/led_arrays.hpp"
@@ -54,13 +53,16 @@ class SimLedRun final : public LedRun {
     [[nodiscard]] std::uint64_t given_back(std::uint32_t task) const { return run->given_back_[task]; }
     void open(std::uint32_t batch, std::uint64_t number) const { run->open(batch, number); }
     [[nodiscard]] bool has_ended(std::uint32_t, std::uint64_t) const { return run->has_ended(); }
-    [[nodiscard]] bool write(LedRecord record) const { return run->records_.push(std::move(record)); }
+    [[nodiscard]] bool write(const LedRecord& record) const { return run->write(record); }
     [[nodiscard]] bool is_stopped() const { return run->stopped_; }
     [[nodiscard]] bool is_given_up() const { return false; }
   };
 
   void open(std::uint32_t batch, std::uint64_t run);
   [[nodiscard]] bool has_ended();
+  /// Drops leave room for the records of all armed runs: a job that had the machine is in a record if the host takes
+  /// all before it arms.
+  [[nodiscard]] bool write(LedRecord record);
   /// When the conductor does something next. @pre not over
   [[nodiscard]] Ns next_instant() const;
   /// The conductor sees at once what the host has done.
@@ -74,6 +76,7 @@ class SimLedRun final : public LedRun {
   std::vector<std::uint64_t> ahead_, armed_, given_back_;  // [tasks]
   Duration host_away_;
   Ns last_deadline_;
+  std::uint64_t room_;           // for records
   SpscRing<LedRecord> records_;  // its threads are one here
   LedArrays arrays_;
   std::vector<LedRuns> runs_;

@@ -214,8 +214,8 @@ TEST(SimLedRun, RefusesToLetTheHostBeAwayForLongerThanQueuesLast) {
             "away; let it be away for less");
 }
 
-// Full queues have b + 1 = 2 runs, and the ring has room for as many records and a few more. Away for ten periods, the
-// host finds records of the first jobs; the last job says how many of the others found no room.
+// Full queues have b + 1 = 2 runs, and there is room for a few records more. Away for ten periods, the host finds
+// records of the first jobs; the last job says how many of the others found no room.
 TEST(SimLedRun, CountsRecordsThatFindNoRoom) {
   Station station;
   LedSet set = set_for(Duration{10});
@@ -441,7 +441,7 @@ std::vector<test::LedLine> lines_of(const std::vector<LedRecord>& records) {
   return lines;
 }
 
-/// One job has the machine at a time, none before it arrives, each in one record, runs of a task in order.
+/// One job has the machine at a time, none before it arrives, each in one record, runs of a task without a gap.
 void expect_sound(const DrawnRun& drawn, const std::vector<LedRecord>& records) {
   std::set<std::pair<std::uint32_t, std::uint64_t>> jobs;
   std::vector<std::uint64_t> runs(drawn.set.tasks.size());
@@ -451,8 +451,7 @@ void expect_sound(const DrawnRun& drawn, const std::vector<LedRecord>& records) 
     EXPECT_GE(record.ready, record.arrival);
     EXPECT_GE(record.start, record.ready);
     if (record.kind != LedRecord::Kind::Ended) continue;
-    EXPECT_GE(record.run, runs[record.task]);
-    runs[record.task] = record.run + 1;
+    EXPECT_EQ(record.run, runs[record.task]++);
     EXPECT_GE(record.start, free);
     EXPECT_EQ(record.finish - record.start, record.in_batches);
     free = record.finish;
@@ -499,8 +498,8 @@ TEST(SimLedRun, DecidesAsTheSchedulerWhileTheHostComesAndGoes) {
   EXPECT_LT(looks, jobs);  // pauses have several jobs in them
 }
 
-// Pauses of up to three times as long, until short ones at the end give all records room: a job is in a record, or
-// among those that the next record says found no room.
+// Pauses of up to three times as long, until short ones at the end give all records room: each job that had the machine
+// is in a record, and the others are, too, or among those that the next record says found no room.
 TEST(SimLedRun, CountsEachJobWhereTheHostIsAwayForTooLong) {
   CountingStation counting;
   std::size_t dropped = 0, missed = 0;
