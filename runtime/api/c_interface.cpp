@@ -25,6 +25,9 @@ struct tutti_trigger {
 struct tutti_shared_trigger {
   tutti::SharedTrigger value;
 };
+struct tutti_ring {
+  tutti::Ring value;
+};
 struct tutti_runtime {
   tutti::Runtime value;
 };
@@ -235,6 +238,10 @@ TaskProgram program_of(const tutti_task_program& program) {
   made.on_failed = callback_at_end(program.on_failed);
   for (const tutti_slot& slot : std::span(program.memory, program.memory == nullptr ? 0 : program.memory_count))
     made.memory[std::string(text_or_empty(slot.buffer))].push_back({static_cast<std::byte*>(slot.data), slot.size});
+  for (const tutti_task_ring& row : std::span(program.rings, program.rings == nullptr ? 0 : program.ring_count)) {
+    if (row.ring == nullptr) throw std::invalid_argument("a buffer's ring is null; make one with tutti_ring_new");
+    made.rings.emplace(std::string(text_or_empty(row.buffer)), row.ring->value);
+  }
   if (program.on_start != nullptr) {
     made.on_start = [function = program.on_start, user = program.user](const KeptBuffers& buffers) {
       const tutti_kept_buffers handle{buffers};
@@ -411,6 +418,39 @@ tutti_status tutti_shared_trigger_fire(const tutti_shared_trigger* trigger) {
 }
 void tutti_shared_trigger_free(tutti_shared_trigger* trigger) { delete trigger; }
 
+tutti_ring* tutti_ring_new(void* const* slots, size_t count, size_t size, void (*on_free)(size_t slot, void* user),
+                           void* user) {
+  return tutti::made<tutti_ring>([&] {
+    std::vector<std::span<std::byte>> memory;
+    for (size_t i = 0; slots != nullptr && i < count; ++i) memory.emplace_back(static_cast<std::byte*>(slots[i]), size);
+    tutti::Ring::OnFree call;
+    if (on_free != nullptr) call = [=](size_t slot) { on_free(slot, user); };
+    return tutti::Ring::make(std::move(memory), std::move(call));
+  });
+}
+int64_t tutti_ring_begin(const tutti_ring* ring) {
+  const auto slot = ring == nullptr ? std::nullopt : ring->value.begin();
+  return slot ? static_cast<int64_t>(*slot) : -1;
+}
+tutti_status tutti_ring_begin_slot(const tutti_ring* ring, size_t slot) {
+  return tutti::guarded([&] {
+    if (ring == nullptr) return tutti::refuse_null("the ring");
+    const auto begun = ring->value.begin(slot);
+    return begun ? TUTTI_OK : tutti::status_of(begun.error());
+  });
+}
+tutti_status tutti_ring_complete(const tutti_ring* ring, size_t slot) {
+  return tutti::guarded([&] {
+    if (ring == nullptr) return tutti::refuse_null("the ring");
+    const auto complete = ring->value.complete(slot);
+    return complete ? TUTTI_OK : tutti::status_of(complete.error());
+  });
+}
+int tutti_ring_is_free(const tutti_ring* ring, size_t slot) {
+  return ring != nullptr && ring->value.is_free(slot) ? 1 : 0;
+}
+void tutti_ring_free(tutti_ring* ring) { delete ring; }
+
 tutti_runtime* tutti_runtime_open(const tutti_machine* machine, const tutti_kernels* kernels, tutti_backend backend,
                                   const char* planner) {
   if (machine == nullptr) return tutti::refuse_null("the machine"), nullptr;
@@ -569,6 +609,16 @@ void* tutti_job_destination(const tutti_job* job, size_t batch, size_t stream, s
 }
 void* tutti_job_buffer(const tutti_job* job, const char* name, size_t* size) {
   return tutti::bytes_of(job == nullptr ? std::span<std::byte>{} : job->value.buffer(tutti::text_or_empty(name)), size);
+}
+tutti_status tutti_job_slot(const tutti_job* job, const char* buffer, tutti_ring_slot* result) {
+  return tutti::guarded([&] {
+    if (job == nullptr) return tutti::refuse_null("the job");
+    if (result == nullptr) return tutti::refuse_null("the result");
+    const auto slot = job->value.slot(tutti::text_or_empty(buffer));
+    if (!slot) throw std::invalid_argument("the job has no slot for that buffer; name one that lies in a ring");
+    *result = {slot->slot, slot->number, slot->is_new ? 1 : 0};
+    return TUTTI_OK;
+  });
 }
 void* tutti_kept_buffer(const tutti_kept_buffers* buffers, const char* name, size_t* size) {
   return tutti::bytes_of(

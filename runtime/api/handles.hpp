@@ -22,6 +22,10 @@ struct Handles {
   [[nodiscard]] static auto& memory(Handle& handle) {
     return handle.memory_;
   }
+  template <class Handle>
+  [[nodiscard]] static auto& slots(Handle& handle) {
+    return handle.slots_;
+  }
   template <class Handle, class... Parts>
   [[nodiscard]] static Handle make(Parts&&... parts) {
     return Handle(std::forward<Parts>(parts)...);

@@ -87,6 +87,8 @@ Expected<std::vector<KernelTimes>> profile(const TaskSet& set, const Kernels& ke
   if (auto ok = check_options(options); !ok) return tl::unexpected(std::move(ok.error()));
   const internal::TaskSet& tasks = study->tasks;
   if (auto ok = internal::check_programs(tasks, programs); !ok) return tl::unexpected(std::move(ok.error()));
+  internal::TakenRings rings;
+  if (auto ok = rings.take(programs); !ok) return tl::unexpected(std::move(ok.error()));
   if (!tasks.machine)
     return internal::invalid_input("no task of the set has a batch, so there is nothing to measure; give one a job");
   const auto stack = internal::BackendStack::make(options.backend, *tasks.machine, *registry);

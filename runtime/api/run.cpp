@@ -73,6 +73,8 @@ class UserRun {
       return internal::invalid_input("an endless run has no number of jobs and no time; give one of the three");
     if (auto ok = internal::check_programs(planned_.tasks, programs_); !ok)
       return tl::unexpected(std::move(ok.error()));
+    internal::TakenRings rings;
+    if (auto ok = rings.take(programs_); !ok) return tl::unexpected(std::move(ok.error()));
     if (!planned_.tasks.machine)
       return internal::invalid_input("no task of the set has a batch, so there is nothing to run; give one a job");
     auto machines = internal::PartitionMachines::make(options_.backend, planned_, *planned_.tasks.machine, kernels_);

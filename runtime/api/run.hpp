@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/api/ring.hpp"
 #include "runtime/api/runtime.hpp"
 #include "runtime/api/tasks.hpp"
 #include "runtime/api/trigger.hpp"
@@ -19,6 +20,7 @@ namespace tutti {
 
 namespace internal {
 struct ChangeRequestsState;
+class HeldSlot;
 class JobMemory;
 }  // namespace internal
 
@@ -41,10 +43,14 @@ class TUTTI_API Job {
   /// name. That of another task, "TASK.BUFFER", is what its newest complete job left when this job started, zeros
   /// before the first one; it is to be read alone, and is empty in `on_ready`, before the start.
   [[nodiscard]] std::span<std::byte> buffer(std::string_view name) const;
+  /// The slot that the job has for a buffer, where that lies in a ring of the program (`TaskProgram::rings`); nothing
+  /// where it does not, and for a job that was dropped.
+  [[nodiscard]] std::optional<RingSlot> slot(std::string_view buffer) const;
 
  private:
   friend struct internal::Handles;
   const internal::JobMemory* memory_ = nullptr;
+  std::span<const internal::HeldSlot> slots_ = {};
 };
 
 /// The buffers of a task that are kept, before its first job: valid during the call alone.
@@ -102,6 +108,10 @@ struct TaskProgram {
   /// jobs; of a kept buffer one. It outlives the run. What jobs write of it may be written before the
   /// first job, too. See `Runtime::wrap`.
   std::map<std::string, std::vector<std::span<std::byte>>, std::less<>> memory = {};
+  /// Rings of the program for buffers that the task names: a job has the newest complete slot, where `memory` gives it
+  /// the next. What jobs read and do not write, in a buffer without `slots` and `keep` that no other task reads. Each
+  /// job that can be alive is prepared with each slot: 1024 combinations at most. See `Ring`.
+  std::map<std::string, Ring, std::less<>> rings = {};
   /// Fills the kept buffers, before the first job, but those in `memory`; and once more where the run goes on behind a
   /// lost GPU.
   std::function<void(const KeptBuffers&)> on_start = {};
@@ -240,9 +250,11 @@ struct RunOptions {
 /// Runs an admitted task set. Deadlines are guaranteed where the machine is as its file says.
 ///
 /// Parts of the set that share nothing of the machine run side by side, each in a thread of its own where time is real.
-/// @errors InvalidInput: a program for a task that the set has not, more than 10 million jobs, an endless run with a
-///         number of jobs or a time, a journal that may not be written, an empty handle; and as
-///         `Runtime::open` and `Runtime::prepare`. Kernel: a callback threw; its message is in the error.
+/// @errors InvalidInput: a program for a task that the set has not, a ring that another run or buffer has, that has
+/// fewer
+///         slots than jobs can be alive and two, or lies where jobs write, more than 10 million jobs, an endless run
+///         with a number of jobs or a time, a journal that may not be written, an empty handle; and as `Runtime::open`
+///         and `Runtime::prepare`. Kernel: a callback threw; its message is in the error.
 [[nodiscard]] TUTTI_API Expected<RunRecord> run(const AdmittedTaskSet& set, const Kernels& kernels = {},
                                                 const TaskPrograms& programs = {}, const RunOptions& options = {});
 

@@ -281,6 +281,47 @@ typedef struct tutti_slot {
   size_t size; /**< at least that of the buffer */
 } tutti_slot;
 
+/** Slots of memory of the program that a producer, such as a camera's thread, fills at a rate of its own. A job takes
+ * the newest complete slot when it is released, and gives it back behind its callbacks. Where nothing new is complete
+ * it gets the newest slot again, marked as not new; before the first, the last slot of the ring as the program left it.
+ *  The producer writes to slots that it has begun alone, so no job reads a torn one. Any thread may
+ *  make the calls below, and none waits for another. As `tutti::Ring`. */
+typedef struct tutti_ring tutti_ring;
+/** Makes a ring.
+ *  @param slots    [count] memory; it outlives the ring and its runs
+ *  @param count    3 to 4096; a run needs two more than jobs of the task can be alive
+ *  @param size     of each slot in bytes, at least that of the buffer
+ *  @param on_free  a slot is free again: called behind the callbacks of the job that had it, or in
+ * `tutti_ring_complete` where no job has it. May be null */
+TUTTI_C_API tutti_ring* tutti_ring_new(void* const* slots, size_t count, size_t size,
+                                       void (*on_free)(size_t slot, void* user), void* user);
+/** Takes a free slot to write to. @return its position; -1: none is free */
+TUTTI_C_API int64_t tutti_ring_begin(const tutti_ring* ring);
+/** Takes this one; refused where it is not free. */
+TUTTI_C_API tutti_status tutti_ring_begin_slot(const tutti_ring* ring, size_t slot);
+/** What the producer wrote to a slot is complete, and the newest there is; refused where the producer has not begun it.
+ */
+TUTTI_C_API tutti_status tutti_ring_complete(const tutti_ring* ring, size_t slot);
+/** Whether `tutti_ring_begin_slot` would get the slot now: 0 or 1. */
+TUTTI_C_API int tutti_ring_is_free(const tutti_ring* ring, size_t slot);
+/** Frees the handle; a run keeps the ring that it has. */
+TUTTI_C_API void tutti_ring_free(tutti_ring* ring);
+
+/** What a job has of a ring. */
+typedef struct tutti_ring_slot {
+  size_t slot;     /**< position in the ring */
+  uint64_t number; /**< slots that were complete up to this one, it included; 0: none was yet */
+  int is_new;      /**< 1: no job had it before */
+} tutti_ring_slot;
+/** The slot that a job has for a buffer; refused where that lies in no ring, and for a job that was dropped. */
+TUTTI_C_API tutti_status tutti_job_slot(const tutti_job* job, const char* buffer, tutti_ring_slot* result);
+
+/** The ring of a buffer that a task names. */
+typedef struct tutti_task_ring {
+  const char* buffer; /**< name */
+  const tutti_ring* ring;
+} tutti_task_ring;
+
 /** Code of a task; members may be null. Host steps are done by the thread that dispatches jobs, or
  * where jobs overlap by threads of their own, several at a time on a cpu with several cores; a thread beside it
  * calls the others, one at a time. */
@@ -303,6 +344,9 @@ typedef struct tutti_task_program {
   const tutti_slot* memory; /**< that buffers lie in, which is neither copied nor freed, and outlives the run; jobs take
                                  the slots of a buffer in turn. May be null */
   size_t memory_count;
+  const tutti_task_ring* rings; /**< of whose slots jobs take the newest complete one, for buffers that they do not
+                                     write, without `slots` and `keep`, and that no other task reads. May be null */
+  size_t ring_count;
 } tutti_task_program;
 
 /** Releases the jobs of a task whose release is external: a frame has come. */

@@ -3,19 +3,28 @@
 #include <algorithm>
 
 #include "runtime/api/handles.hpp"
+#include "sched/tasks/buffer_flow.hpp"
+#include "sched/tasks/shared_buffers.hpp"
 
 namespace tutti {
 
 std::span<std::byte> Job::source(std::size_t batch, std::size_t stream) const {
-  return memory_ != nullptr ? memory_->ends(batch, stream).source : std::span<std::byte>{};
+  return memory_ != nullptr ? memory_->source(batch, stream) : std::span<std::byte>{};
 }
 
 std::span<std::byte> Job::destination(std::size_t batch, std::size_t stream) const {
-  return memory_ != nullptr ? memory_->ends(batch, stream).destination : std::span<std::byte>{};
+  return memory_ != nullptr ? memory_->destination(batch, stream) : std::span<std::byte>{};
 }
 
 std::span<std::byte> Job::buffer(std::string_view name) const {
   return memory_ != nullptr ? memory_->buffer(name) : std::span<std::byte>{};
+}
+
+std::optional<RingSlot> Job::slot(std::string_view buffer) const {
+  const auto ring = memory_ != nullptr ? memory_->ring(buffer) : std::nullopt;
+  if (!ring || *ring >= slots_.size()) return std::nullopt;
+  const internal::HeldSlot& held = slots_[*ring];
+  return RingSlot{held.slot(), held.number(), held.is_new()};
 }
 
 std::span<std::byte> KeptBuffers::buffer(std::string_view name) const {
@@ -45,10 +54,16 @@ void UserProgram::sets_are_made(std::size_t choices) {
   const NamedMemory& named = buffers_.named();
   for (std::size_t choice = 0; choice < choices; ++choice) {
     JobMemory& memory = choices_.emplace_back();
-    if (named.is_used()) memory.name(named.of_host(choice));
+    memory.lie_in(named.rings());
+    if (!named.is_used()) continue;
+    memory.name(named.of_host(choice));
   }
-  const bool reads_others = choices > sets_;
-  for (std::size_t set = 0; reads_others && set < sets_; ++set) own_.emplace_back().name(named.own_of_host(set));
+  const std::size_t own_choices = named.is_used() ? named.own_choices() : sets_;
+  for (std::size_t own = 0; choices > own_choices && own < own_choices; ++own) {
+    JobMemory& memory = own_.emplace_back();
+    memory.name(named.own_of_host(own));
+    memory.lie_in(named.rings());
+  }
 }
 
 Expected<std::vector<StreamBinding>> UserProgram::bind(DeviceBackend& backend, const Batch& operation,
@@ -103,6 +118,8 @@ void UserProgram::on_finished(const Job& job) {
 bool UserProgram::fills_input() const { return users_ != nullptr && users_->on_ready; }
 
 bool UserProgram::hears_of_end() const {
+  const auto tells = [](const auto& row) { return row.second->tells(); };
+  if (std::ranges::any_of(buffers_.named().rings(), tells)) return true;
   return users_ != nullptr && (users_->on_finished || users_->on_missed || users_->on_dropped || users_->on_failed);
 }
 
@@ -151,8 +168,9 @@ tutti::Job UserProgram::job_of(const Job& job) const {
   users.deadline = job.deadline;
   if (job.choice)
     Handles::memory(users) = &choices_[*job.choice];
-  else if (job.buffer_set < own_.size())
-    Handles::memory(users) = &own_[job.buffer_set];
+  else if (job.own_choice < own_.size())
+    Handles::memory(users) = &own_[job.own_choice];
+  Handles::slots(users) = job.slots;
   return users;
 }
 
@@ -160,6 +178,64 @@ std::span<std::byte> UserProgram::host_bytes(const BufferView& buffer) const {
   if (buffer.data == nullptr || machine_->vertex(buffer.where).kind != VertexKind::Memory) return {};
   return buffer.bytes();
 }
+
+namespace {
+
+/// Why jobs of a task cannot have the newest slot of a ring; empty where they can.
+std::string refusal_of(const TaskSet& set, const Task& task, const std::string& name) {
+  const auto found = std::ranges::find(task.buffers, name, &NamedBuffer::name);
+  if (found == task.buffers.end() || !found->owner().empty())
+    return "the task has no buffer of that name; name one of its 'buffers'";
+  if (found->is_kept) return "a kept buffer is one for all jobs; leave 'keep' out";
+  if (slots_of(task) > 0) return "jobs of a task with 'slots' take all buffers in turn; leave 'slots' out";
+  if (uses_of(task)[static_cast<std::size_t>(found - task.buffers.begin())].is_written)
+    return "jobs write it, and a slot may be that of several jobs; let them write another buffer";
+  const std::string shared = fmt::format("{}.{}", task.name, name);
+  for (const Task& other : set.tasks)
+    if (std::ranges::find(other.buffers, shared, &NamedBuffer::name) != other.buffers.end())
+      return fmt::format("task '{}' reads it; give that task a ring of its own", other.name);
+  return "";
+}
+
+/// That rings suffice for the jobs that can be alive.
+Expected<void> check_rings(const TaskSet& set, const Task& task, const tutti::TaskProgram& program) {
+  if (program.rings.empty()) return {};
+  const std::int64_t alive = jobs_alive(task.period, task.deadline, task.jitter);
+  std::int64_t choices = alive;
+  for (const auto& [name, ring] : program.rings) {
+    const auto refuse = [&](std::string_view why) {
+      return invalid_input(fmt::format("the ring for buffer '{:.80}' of task '{}': {}", name, task.name, why));
+    };
+    const std::shared_ptr<SlotRing>& state = Handles::state(ring);
+    if (!state) return refuse("its handle is empty; use the one that it was moved to");
+    const auto slots = static_cast<std::int64_t>(state->count());
+    if (const std::string why = refusal_of(set, task, name); !why.empty()) return refuse(why);
+    if (program.memory.contains(name))
+      return refuse("the program has memory for the buffer as well; give one of the two");
+    if (slots < alive || slots - alive < 2)
+      return refuse(
+          fmt::format("it has {} slots, and {} jobs can be alive; give {} or more: one for each job, the newest "
+                      "complete one, and one to write to",
+                      slots, alive, alive + 2));
+    if (choices > kMostChoices / slots)
+      return refuse(
+          fmt::format("a job can have more than {} combinations of buffers and slots; give fewer slots, or let "
+                      "fewer jobs be alive",
+                      kMostChoices));
+    choices *= slots;
+  }
+  return {};
+}
+
+/// Rings in the form of the run. @pre each is the ring of one buffer
+UsersRings rings_of(const tutti::TaskProgram* users) {
+  UsersRings rings;
+  if (users == nullptr) return rings;
+  for (const auto& [name, ring] : users->rings) rings.emplace(name, Handles::state(ring));
+  return rings;
+}
+
+}  // namespace
 
 Expected<void> check_programs(const TaskSet& set, const TaskPrograms& programs) {
   for (const auto& [name, program] : programs) {
@@ -174,9 +250,37 @@ Expected<void> check_programs(const TaskSet& set, const TaskPrograms& programs) 
             fmt::format("there is memory for buffer '{:.80}', which task '{}' has not; name one of its "
                         "'buffers'",
                         buffer, name));
+    if (auto ok = check_rings(set, *task, program); !ok) return ok;
   }
   return {};
 }
+
+Expected<void> TakenRings::take(const TaskPrograms& programs) {
+  for (const auto& [task, program] : programs)
+    for (const auto& [name, ring] : program.rings) {
+      const std::shared_ptr<SlotRing>& state = Handles::state(ring);
+      if (!state->join())
+        return invalid_input(
+            fmt::format("the ring for buffer '{:.80}' of task '{}' is that of another run or buffer; "
+                        "make one for each",
+                        name, task));
+      rings_.push_back(state);
+    }
+  return {};
+}
+
+TakenRings::~TakenRings() {
+  for (const auto& ring : rings_) ring->leave();
+}
+
+UserProgram::UserProgram(const Topology& machine, const Task& task, std::size_t position, std::uint64_t seed,
+                         const tutti::TaskProgram* users, CallbackGuard& guard)
+    : machine_(&machine),
+      task_(&task),
+      position_(position),
+      users_(users),
+      guard_(&guard),
+      buffers_(machine, task, seed, users == nullptr ? nullptr : &users->memory, rings_of(users)) {}
 
 UserPrograms::UserPrograms(const TaskSet& set, const TaskPrograms& programs, std::uint64_t seed, CallbackGuard& guard) {
   for (std::size_t i = 0; i < set.tasks.size(); ++i) {

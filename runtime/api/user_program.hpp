@@ -74,13 +74,7 @@ class UserProgram final : public TaskProgram {
   /// @param position  of the task in its set
   /// @param users     null: the task has no code of the user
   UserProgram(const Topology& machine, const Task& task, std::size_t position, std::uint64_t seed,
-              const tutti::TaskProgram* users, CallbackGuard& guard)
-      : machine_(&machine),
-        task_(&task),
-        position_(position),
-        users_(users),
-        guard_(&guard),
-        buffers_(machine, task, seed, users == nullptr ? nullptr : &users->memory) {}
+              const tutti::TaskProgram* users, CallbackGuard& guard);
 
   [[nodiscard]] Expected<void> make_sets(DeviceBackend& backend, std::size_t sets) override;
   [[nodiscard]] NamedMemory* memory() override { return buffers_.memory(); }
@@ -114,8 +108,25 @@ class UserProgram final : public TaskProgram {
   std::deque<JobMemory> own_;      // [sets] of jobs that have not, where they read others' buffers
 };
 
-/// @errors InvalidInput: a program for a task that the set has not.
+/// @errors InvalidInput: a program for a task that the set has not, memory or a ring for a buffer that it has not, a
+/// ring
+///         that does not fit the buffer or the jobs that can be alive.
 [[nodiscard]] Expected<void> check_programs(const TaskSet& set, const TaskPrograms& programs);
+
+/// The rings of the programs of a run, which no other run has meanwhile.
+class TakenRings {
+ public:
+  TakenRings() = default;
+  TakenRings(const TakenRings&) = delete;  // it gives them back once
+  TakenRings& operator=(const TakenRings&) = delete;
+  ~TakenRings();
+
+  /// @errors InvalidInput: another run or buffer has one.
+  [[nodiscard]] Expected<void> take(const TaskPrograms& programs);
+
+ private:
+  std::vector<std::shared_ptr<SlotRing>> rings_;
+};
 
 /// A program for each task of a set.
 class UserPrograms {

@@ -243,7 +243,7 @@ Duration DispatchedRun::issue_ahead(Duration instant) {
   const auto next = executor_.backend().chains() && !takes_requests() ? scheduler_->certain_job() : std::nullopt;
   if (!next || !ahead_.chunks.empty() || instant != scheduler_->releases().next_instant()) return instant;
   TaskState& state = tasks_[next->task.index()];
-  if (!state.reads.empty()) return instant;  // what it reads is known when it starts
+  if (!state.knows_batches()) return instant;
   auto* const chunks = expected_chunks(next->task, next->index);
   const bool at_once = !state.program->fills_input() && chunks != nullptr && !chunks->empty() &&
                        std::holds_alternative<Batch>(state.task->steps.front());

@@ -31,6 +31,20 @@ struct Sample {
   std::vector<double>* into;
 };
 
+/// The newest slots of the rings that a program has, and the job's choice of memory with them.
+std::vector<HeldSlot> take_slots(TaskProgram& program, Job& job) {
+  const NamedMemory* const memory = program.memory();
+  std::vector<HeldSlot> slots;
+  std::vector<std::size_t> numbers;
+  for (const auto& [name, ring] : memory != nullptr ? memory->rings() : UsersRings{}) {
+    slots.push_back(ring->take());
+    numbers.push_back(slots.back().slot());
+  }
+  job.choice = numbers.empty() ? 0 : memory->choice(0, numbers);
+  job.slots = slots;
+  return slots;
+}
+
 class Profiler {
  public:
   Profiler(Executor& executor, const TaskSet& set, const ProfileOptions& options)
@@ -45,9 +59,11 @@ class Profiler {
                                  [](const CommandStream& stream) { return stream.kernel.has_value(); });
     };
     if (std::ranges::none_of(batches, has_kernel)) return {};
+    Job job(executor_, task);
+    const std::vector<HeldSlot> slots = take_slots(program, job);
     std::vector<PreparedBatch> prepared;
     for (std::size_t b = 0; b < batches.size(); ++b) {
-      auto bindings = program.bind(executor_.backend(), *batches[b], b, 0);
+      auto bindings = program.bind(executor_.backend(), *batches[b], b, *job.choice);
       if (!bindings) return tl::unexpected(std::move(bindings.error()));
       if (auto ok = check_bindings(*batches[b], *bindings); !ok) return ok;
       fill_kernel_inputs(*batches[b], *bindings);
@@ -60,8 +76,6 @@ class Profiler {
     std::vector<std::size_t> first_chunk(prepared.size() + 1);
     std::iota(first_chunk.begin(), first_chunk.end(), std::size_t{0});
     if (auto ok = program.on_start(executor_); !ok) return ok;
-    Job job(executor_, task);
-    job.choice = 0;
     program.on_ready(job);
     const std::vector<std::size_t> regions = region_ends(task, first_chunk, false);
     JobExecution execution(job, program, prepared, first_chunk, regions, 0);

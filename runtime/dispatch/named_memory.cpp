@@ -74,6 +74,34 @@ Expected<void> NamedMemory::make_sets(DeviceBackend& backend, std::size_t sets) 
   is_lent_.assign(buffers_.size(), false);
   while (is_used() && sets_.size() < sets)
     if (auto ok = add_set(backend); !ok) return ok;
+  for (const auto& [name, ring] : rings_) {
+    const auto found = std::ranges::find(buffers_, name, &NamedBuffer::name);
+    if (auto ok = add_ring(backend, static_cast<std::size_t>(found - buffers_.begin()), *ring); !ok) return ok;
+  }
+  return {};
+}
+
+Expected<Buffer> NamedMemory::wrap(DeviceBackend& backend, const NamedBuffer& buffer, std::size_t slot,
+                                   std::span<std::byte> memory) const {
+  const auto size = static_cast<std::size_t>(buffer.size.count);
+  if (memory.size() < size)
+    return invalid_input(fmt::format("slot {} of buffer '{}' has {} bytes of the program's memory; it needs {}", slot,
+                                     buffer.name, memory.size(), size));
+  return backend.wrap(buffer.in, memory.first(size), nullptr).map_error([&](Error error) {
+    error.message = fmt::format("buffer '{}': {}", buffer.name, error.message);
+    return error;
+  });
+}
+
+Expected<void> NamedMemory::add_ring(DeviceBackend& backend, std::size_t buffer, const SlotRing& ring) {
+  Other& made = others_.emplace_back(Other{nullptr, true});
+  for (const std::span<std::byte> slot : ring.slots()) {
+    auto memory = wrap(backend, buffers_[buffer], made.slots.size(), slot);
+    if (!memory) return tl::unexpected(std::move(memory.error()));
+    made.slots.push_back(memory->view());
+    memory_.push_back(*std::move(memory));
+  }
+  borrowed_[buffer] = {others_.size() - 1, 0};
   return {};
 }
 
@@ -89,21 +117,13 @@ Expected<std::optional<std::span<std::byte>>> NamedMemory::users_slot(const Name
                     "'slots', or for each job that can be alive, and where other tasks read it one more, and one for "
                     "each of their jobs",
                     slots.size(), buffer.name));
-  const auto size = static_cast<std::size_t>(buffer.size.count);
-  if (slots[set].size() < size)
-    return invalid_input(fmt::format("slot {} of buffer '{}' has {} bytes of the program's memory; it needs {}", set,
-                                     buffer.name, slots[set].size(), size));
-  return slots[set].first(size);
+  return slots[set];
 }
 
 Expected<Buffer> NamedMemory::make(DeviceBackend& backend, const NamedBuffer& buffer) {
   const auto users = users_slot(buffer);
   if (!users) return tl::unexpected(users.error());
-  if (*users)
-    return backend.wrap(buffer.in, **users, nullptr).map_error([&](Error error) {
-      error.message = fmt::format("buffer '{}': {}", buffer.name, error.message);
-      return error;
-    });
+  if (*users) return wrap(backend, buffer, buffer.is_kept ? 0 : sets_.size(), **users);
   return backend.allocate(buffer.in, buffer.size).map([&](Buffer&& memory) {
     if (!buffer.is_kept && machine_.vertex(buffer.in).kind == VertexKind::Memory)
       fill_with_pattern(memory.view().bytes(), seed_ + memory_.size());
@@ -114,7 +134,7 @@ Expected<Buffer> NamedMemory::make(DeviceBackend& backend, const NamedBuffer& bu
 Expected<void> NamedMemory::add_set(DeviceBackend& backend) {
   std::vector<BufferView> views;
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
-    if (!buffers_[i].owner().empty()) {
+    if (!is_own(i)) {
       views.emplace_back();
       continue;
     }
@@ -145,16 +165,23 @@ void NamedMemory::read(std::string_view owner, NamedMemory& other) {
 
 std::size_t NamedMemory::choices() const {
   std::size_t choices = sets_.size();
-  for (const Other& other : others_) choices *= other.varies ? other.memory->sets_.size() : 1;
+  for (const Other& other : others_) choices *= other.varies ? other.count() : 1;
+  return choices;
+}
+
+std::size_t NamedMemory::own_choices() const {
+  std::size_t choices = sets_.size();
+  for (const auto& [name, ring] : rings_) choices *= ring->count();
   return choices;
 }
 
 std::size_t NamedMemory::choice(std::size_t own, std::span<const std::size_t> others) const {
   std::size_t choice = own, step = sets_.size(), next = 0;
   for (const Other& other : others_) {
+    if (next == others.size()) break;
     if (!other.varies) continue;
     choice += step * others[next++];
-    step *= other.memory->sets_.size();
+    step *= other.count();
   }
   return choice;
 }
@@ -164,10 +191,9 @@ BufferView NamedMemory::memory_of(std::size_t buffer, std::size_t choice) const 
   if (!borrowed_[buffer]) return sets_[own][buffer];
   choice /= sets_.size();
   for (std::size_t other = 0;; ++other) {
-    const std::size_t sets = others_[other].varies ? others_[other].memory->sets_.size() : 1;
-    if (other == borrowed_[buffer]->other)
-      return others_[other].memory->sets_[choice % sets][borrowed_[buffer]->buffer];
-    choice /= sets;
+    const std::size_t count = others_[other].varies ? others_[other].count() : 1;
+    if (other == borrowed_[buffer]->other) return others_[other].view(choice % count, borrowed_[buffer]->buffer);
+    choice /= count;
   }
 }
 
@@ -204,10 +230,10 @@ std::vector<HostBytes> NamedMemory::of_host(std::size_t choice) const {
   return all;
 }
 
-std::vector<HostBytes> NamedMemory::own_of_host(std::size_t set) const {
+std::vector<HostBytes> NamedMemory::own_of_host(std::size_t choice) const {
   std::vector<HostBytes> own;
   for (std::size_t i = 0; i < buffers_.size(); ++i)
-    if (!borrowed_[i]) own.push_back(host_bytes(i, sets_[set][i]));
+    if (buffers_[i].owner().empty()) own.push_back(host_bytes(i, memory_of(i, choice)));
   return own;
 }
 

@@ -11,6 +11,7 @@
 
 #include "model/batch/named_buffer.hpp"
 #include "runtime/core/executor.hpp"
+#include "runtime/dispatch/slot_ring.hpp"
 
 namespace tutti::internal {
 
@@ -26,15 +27,16 @@ using UsersSlots = std::map<std::string, std::vector<std::span<std::byte>>, std:
 /// Memory of the buffers that a task names: so many sets, and those that are kept. It takes exactly the memory that
 /// admission counts, but for what the program has.
 ///
-/// A job that reads buffers of other tasks has a *choice*: a number for its own set and the one that it reads of each
-/// of them. For any other job that is its set.
+/// A job has a *choice*: a number for its own set, the slot that it has of each ring, and the set that it reads of each
+/// other task whose buffers it names. Where there are no rings and no such tasks, that is its set.
 class NamedMemory {
  public:
   /// @param seed  of the pattern that buffers in memories hold until somebody writes them; kept ones hold zeros
   /// @param users  memory of the program, which outlives this; null: none
+  /// @param rings  of the program, of whose slots each job has the newest, by the names of buffers
   NamedMemory(const Topology& machine, std::vector<NamedBuffer> buffers, std::uint64_t seed,
-              const UsersSlots* users = nullptr)
-      : machine_(machine), buffers_(std::move(buffers)), seed_(seed), users_(users) {}
+              const UsersSlots* users = nullptr, UsersRings rings = {})
+      : machine_(machine), buffers_(std::move(buffers)), seed_(seed), users_(users), rings_(std::move(rings)) {}
 
   [[nodiscard]] bool is_used() const { return !buffers_.empty(); }
   /// Gives all memory back and allocates so many sets: a new run.
@@ -44,17 +46,22 @@ class NamedMemory {
   /// @param owner  its name
   /// @param other  its memory, which outlives this
   void read(std::string_view owner, NamedMemory& other);
+  /// The rings whose slots its jobs have.
+  [[nodiscard]] const UsersRings& rings() const { return rings_; }
   /// The choices that jobs have. @pre all others are known
   [[nodiscard]] std::size_t choices() const;
-  /// The choice of a set of its own and one of each other task, in the order in which they were made known, but for
-  /// those of which it reads kept buffers alone.
+  /// The first of them: those that differ in what is the task's own, its sets and the slots of its rings.
+  [[nodiscard]] std::size_t own_choices() const;
+  /// The choice of a set of its own and, of each ring in the order of `rings`, a slot; then a set of each other task,
+  /// in the order in which they were made known, but for those of which it reads kept buffers alone. Without the latter
+  /// it is one of `own_choices`.
   [[nodiscard]] std::size_t choice(std::size_t own, std::span<const std::size_t> others) const;
   /// The bindings of one batch in one choice.
   [[nodiscard]] std::vector<StreamBinding> bind(const Batch& operation, std::size_t choice) const;
   /// The buffers of a choice, for the code of its job.
   [[nodiscard]] std::vector<HostBytes> of_host(std::size_t choice) const;
-  /// The task's own buffers in a set, for code that is called before it is known what the job will read.
-  [[nodiscard]] std::vector<HostBytes> own_of_host(std::size_t set) const;
+  /// The task's own buffers in one of `own_choices`, for code that is called before it is known what the job will read.
+  [[nodiscard]] std::vector<HostBytes> own_of_host(std::size_t choice) const;
   /// Fills the kept buffers before the first job, but those in memory that the program has: with zeros, then with what
   /// a program writes; what lies in GPUs is copied there. So is what others read before the first job is complete,
   /// which stays zeros.
@@ -64,17 +71,29 @@ class NamedMemory {
                                          const std::function<Expected<void>(std::span<const HostBytes>)>& write);
 
  private:
-  /// Another task whose buffers this one names.
+  /// A ring, or another task whose buffers this one names.
   struct Other {
-    const NamedMemory* memory;
-    bool varies = false;  // it is read as a job has left it
+    const NamedMemory* memory;           // null: a ring
+    bool varies = false;                 // it is read as a job or the producer has left it
+    std::vector<BufferView> slots = {};  // of a ring
+
+    [[nodiscard]] std::size_t count() const { return memory == nullptr ? slots.size() : memory->sets_.size(); }
+    [[nodiscard]] BufferView view(std::size_t at, std::size_t buffer) const {
+      return memory == nullptr ? slots[at] : memory->sets_[at][buffer];
+    }
   };
-  /// Where a buffer of another task is.
+  /// Where a buffer is that lies in a ring, or that another task has.
   struct Borrowed {
     std::size_t other, buffer;
   };
 
   Expected<void> add_set(DeviceBackend& backend);
+  Expected<void> add_ring(DeviceBackend& backend, std::size_t buffer, const SlotRing& ring);
+  Expected<Buffer> wrap(DeviceBackend& backend, const NamedBuffer& buffer, std::size_t slot,
+                        std::span<std::byte> memory) const;
+  [[nodiscard]] bool is_own(std::size_t buffer) const {
+    return buffers_[buffer].owner().empty() && !rings_.contains(buffers_[buffer].name);
+  }
   Expected<Buffer> make(DeviceBackend& backend, const NamedBuffer& buffer);
   /// The slot that the program has for a buffer of the next set; nothing where it has none at all.
   [[nodiscard]] Expected<std::optional<std::span<std::byte>>> users_slot(const NamedBuffer& buffer) const;
@@ -91,9 +110,10 @@ class NamedMemory {
   std::vector<NamedBuffer> buffers_;
   std::uint64_t seed_;
   const UsersSlots* users_;
+  UsersRings rings_;
   std::vector<Buffer> memory_;
-  std::vector<std::vector<BufferView>> sets_;  // [sets][buffers] empty views of what others have
-  std::vector<Other> others_;
+  std::vector<std::vector<BufferView>> sets_;      // [sets][buffers] empty views of what others and rings have
+  std::vector<Other> others_;                      // rings, then tasks
   std::vector<std::optional<Borrowed>> borrowed_;  // [buffers]
   std::vector<bool> is_lent_;                      // [buffers] other tasks read it
 };

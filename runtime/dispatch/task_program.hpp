@@ -33,9 +33,11 @@ class Job {
   Duration arrival{};          ///< on the clock of the run
   Duration deadline{};         ///< absolute
   std::size_t buffer_set = 0;  ///< which of the task's sets of buffers it works on
-  /// Which memory it works on, as `TaskProgram::bind` knows it: its set, unless it reads buffers of other tasks. Then
-  /// it is known from its start on.
+  std::size_t own_choice = 0;  ///< which of `NamedMemory::own_choices`: its set and its slots of rings
+  /// Which memory it works on, as `TaskProgram::bind` knows it: `own_choice`, unless it reads buffers of other tasks.
+  /// Then it is known from its start on.
   std::optional<std::size_t> choice = {};
+  std::span<const HeldSlot> slots = {};  ///< of its task's rings; as long as it is alive
   std::optional<Duration> takes;  ///< in a scenario: how long it has the machine, where its batches take no longer
   JobTimes times;                 ///< of its batches so far
 
@@ -107,8 +109,13 @@ class TaskProgram {
 class PatternProgram final : public TaskProgram {
  public:
   /// @param users  memory of the program for the buffers that the task names; it outlives this, and may be null
-  PatternProgram(const Topology& machine, const Task& task, std::uint64_t seed, const UsersSlots* users = nullptr)
-      : machine_(machine), named_(machine, task.buffers, seed, users), flow_(data_flow(task)), seed_(seed) {}
+  /// @param rings  as of `NamedMemory`
+  PatternProgram(const Topology& machine, const Task& task, std::uint64_t seed, const UsersSlots* users = nullptr,
+                 UsersRings rings = {})
+      : machine_(machine),
+        named_(machine, task.buffers, seed, users, std::move(rings)),
+        flow_(data_flow(task)),
+        seed_(seed) {}
 
   [[nodiscard]] Expected<void> make_sets(DeviceBackend& backend, std::size_t sets) override;
   [[nodiscard]] NamedMemory* memory() override { return &named_; }

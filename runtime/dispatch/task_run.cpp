@@ -182,8 +182,7 @@ void TaskRun::release(const ReadyJob& job, Duration ready) {
   release = {ready, late, seen, seen, held};
   JobBuffers& buffers = state.buffers_of(job.index);
   buffers.index = job.index;
-  buffers.own = state.sets.take(job.index);
-  buffers.choice = state.reads.empty() ? std::optional(buffers.own) : std::nullopt;
+  take_buffers(state, buffers);
   if (!state.program->fills_input()) {
     late_inputs_ += lateness_of_input(job, release);
     input_ready(job);
@@ -316,6 +315,8 @@ void TaskRun::call_at_end(Callback& callback) {
   if (verdict == JobVerdict::Failed || verdict == JobVerdict::Aborted)
     call("on_failed", [&] { program.on_failed(job, record); });
   if (on_job_end_) call("on_job_end", [&] { on_job_end_(record); });
+  if (callback.kind == Callback::Kind::EndOfDropped) return;
+  for (HeldSlot& slot : tasks_[task.index()].buffers_of(job.index).slots) call("on_free", [&] { slot.give_back(); });
 }
 
 void TaskRun::close(Callback& callback, const CallbackWorker::Done& done) {
@@ -353,10 +354,24 @@ Job TaskRun::job_of(const ReadyJob& ready) {
   job.deadline = ready.deadline;
   if (const JobBuffers& buffers = tasks_[ready.task.index()].buffers_of(ready.index); buffers.index == ready.index) {
     job.buffer_set = buffers.own;
+    job.own_choice = buffers.own_choice;
     job.choice = buffers.choice;
+    job.slots = buffers.slots;
   }
   job.takes = releases().takes_of(ready);
   return job;
+}
+
+void TaskRun::take_buffers(TaskState& state, JobBuffers& buffers) {
+  buffers.own = buffers.own_choice = state.sets.take(buffers.index);
+  for (std::size_t i = 0; i < state.rings.size(); ++i) {
+    buffers.slots[i] = state.rings[i]->take();
+    buffers.others[i] = buffers.slots[i].slot();
+  }
+  if (!state.rings.empty())
+    buffers.own_choice =
+        state.program->memory()->choice(buffers.own, std::span(buffers.others).first(state.rings.size()));
+  buffers.choice = state.reads.empty() ? std::optional(buffers.own_choice) : std::nullopt;
 }
 
 void TaskRun::begin_reading(const ReadyJob& ready) {
@@ -364,7 +379,7 @@ void TaskRun::begin_reading(const ReadyJob& ready) {
   JobBuffers& buffers = state.buffers_of(ready.index);
   if (buffers.choice) return;
   for (std::size_t i = 0; i < state.reads.size(); ++i)
-    buffers.others[i] = tasks_[state.reads[i].index()].sets.hold_newest();
+    buffers.others[state.rings.size() + i] = tasks_[state.reads[i].index()].sets.hold_newest();
   buffers.choice = state.program->memory()->choice(buffers.own, buffers.others);
 }
 
@@ -375,9 +390,11 @@ std::vector<PreparedBatch>* TaskRun::expected_chunks(TaskId task, std::uint64_t 
   if (was_released && released.choice) return &state.chunks[*released.choice];
   const auto own = was_released ? std::optional(released.own) : state.sets.next(job);
   if (!own) return nullptr;
-  if (state.reads.empty()) return &state.chunks[*own];
+  if (state.knows_batches()) return &state.chunks[*own];
+  for (std::size_t i = 0; i < state.rings.size(); ++i)
+    state.expected[i] = was_released ? released.others[i] : state.rings[i]->newest();
   for (std::size_t i = 0; i < state.reads.size(); ++i)
-    state.expected[i] = tasks_[state.reads[i].index()].sets.expected_newest();
+    state.expected[state.rings.size() + i] = tasks_[state.reads[i].index()].sets.expected_newest();
   return &state.chunks[state.program->memory()->choice(*own, state.expected)];
 }
 
@@ -390,8 +407,9 @@ void TaskRun::free_buffers(const ReadyJob& ready) {
   TaskState& state = tasks_[ready.task.index()];
   JobBuffers& buffers = state.buffers_of(ready.index);
   state.sets.give_back(buffers.own);
+  for (HeldSlot& slot : buffers.slots) slot.give_back();
   for (std::size_t i = 0; buffers.choice && i < state.reads.size(); ++i)
-    tasks_[state.reads[i].index()].sets.give_back(buffers.others[i]);
+    tasks_[state.reads[i].index()].sets.give_back(buffers.others[state.rings.size() + i]);
   buffers_freed(ready);
 }
 

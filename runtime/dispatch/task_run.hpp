@@ -97,6 +97,8 @@ class TaskRun : public PreparedRun {
   /// A job that ran has ended: its callbacks are called, its buffers become free, and the ledger has it.
   void end_job(EndedJob&& ended, const ReadyJob& ready, const Job& of_user, Duration finish);
   [[nodiscard]] Job job_of(const ReadyJob& ready);
+  /// A job is released: it has a set of its task, and the newest slot of each ring.
+  static void take_buffers(TaskState& state, JobBuffers& buffers);
   /// A job starts: it reads what the newest complete jobs of others left, and holds that to its end.
   void begin_reading(const ReadyJob& ready);
   /// The batches that the job of a task will have, as far as it is known now; null: they are not known yet.

@@ -58,6 +58,18 @@ Expected<void> prepare_batch(Executor& executor, Executor::AdmittedRun& run, Tas
   return {};
 }
 
+/// A task gets the rings of its program. @pre its program has made its sets
+void give_rings(TaskState& state) {
+  if (const NamedMemory* const memory = state.program->memory())
+    for (const auto& [name, ring] : memory->rings()) state.rings.push_back(ring.get());
+  const std::size_t others = state.rings.size() + state.reads.size();
+  state.expected.resize(others);
+  for (JobBuffers& buffers : state.buffers) {
+    buffers.slots.resize(state.rings.size());
+    buffers.others.resize(others);
+  }
+}
+
 }  // namespace
 
 std::vector<std::size_t> join_memory(const TaskSet& set, std::span<TaskProgram* const> programs,
@@ -102,13 +114,12 @@ Expected<std::vector<TaskState>> make_memory(Executor& executor, const PlannedTa
     state.reads = owners_read_by(set, TaskId{i});
     const auto places = static_cast<std::size_t>(alive[i]);
     state.sets = BufferSets(places, sets[i]);
-    state.expected.resize(state.reads.size());
     state.buffers.resize(places);
-    for (JobBuffers& buffers : state.buffers) buffers.others.resize(state.reads.size());
     state.releases.resize(places);
     state.holds.resize(places);
     if (auto ok = programs[i]->make_sets(executor.backend(), sets[i]); !ok)
       return tl::unexpected(std::move(ok.error()));
+    give_rings(state);
   }
   const std::vector<std::size_t> choices = join_memory(set, programs, sets);
   for (std::size_t i = 0; i < states.size(); ++i) states[i].chunks.resize(choices[i]);

@@ -22,7 +22,9 @@ struct Release {
 struct JobBuffers {
   std::uint64_t index = UINT64_MAX;        ///< of the job
   std::size_t own = 0;                     ///< its task's set
-  std::vector<std::size_t> others = {};    ///< sets that it reads, of each of the task's `reads`
+  std::vector<HeldSlot> slots = {};        ///< of each of the task's `rings`
+  std::vector<std::size_t> others = {};    ///< numbers of those, then sets that it reads, of each of the task's `reads`
+  std::size_t own_choice = 0;              ///< its set and its slots
   std::optional<std::size_t> choice = {};  ///< once it is known what it reads
 };
 
@@ -44,12 +46,13 @@ struct TaskState {
   const Task* task = nullptr;
   TaskProgram* program = nullptr;
   BufferSets sets;                                 ///< and who has them
+  std::vector<SlotRing*> rings = {};               ///< whose newest slots its jobs have
   std::vector<TaskId> reads = {};                  ///< tasks whose newest output its jobs read
   std::vector<std::vector<PreparedBatch>> chunks;  ///< [choices][chunks of all batches]
   std::vector<std::size_t> first_chunk{0};         ///< [batches + 1]; where jobs overlap, none
   std::vector<std::size_t> region_ends = {};       ///< [chunks] as `region_ends`; where jobs overlap, none
   std::vector<ChunkPlace> places;                  ///< [chunks of all batches]
-  std::vector<std::size_t> expected;               ///< [reads] the sets that a job to come will read, as it seems
+  std::vector<std::size_t> expected;               ///< [rings, reads] what a job to come will read, as it seems
   std::vector<JobBuffers> buffers;                 ///< [places] of the job there
   std::vector<Release> releases;                   ///< [places] of the job there
   std::vector<Hold> holds;                         ///< [places] of the last job whose callbacks had its buffers
@@ -58,6 +61,8 @@ struct TaskState {
   bool keeps_bound = false;
   bool writes_kept = false;  ///< its jobs write buffers that are there once for all of them
 
+  /// Whether the batches of a job are known before it is released.
+  [[nodiscard]] bool knows_batches() const { return rings.empty() && reads.empty(); }
   [[nodiscard]] JobBuffers& buffers_of(std::uint64_t job) { return buffers[job % buffers.size()]; }
   [[nodiscard]] Release& release_of(std::uint64_t job) { return releases[job % releases.size()]; }
   [[nodiscard]] const Release& release_of(std::uint64_t job) const { return releases[job % releases.size()]; }

@@ -1,4 +1,5 @@
 #pragma once
+#include <utility>
 #include <vector>
 
 #include "runtime/dispatch/task_program.hpp"
@@ -8,8 +9,9 @@ namespace tutti::internal::test {
 /// A program whose task names all its buffers.
 class NamedProgram : public TaskProgram {
  public:
-  NamedProgram(const Topology& machine, const Task& task, std::uint64_t seed, const UsersSlots* users = nullptr)
-      : task_(task), memory_(machine, task.buffers, seed, users) {}
+  NamedProgram(const Topology& machine, const Task& task, std::uint64_t seed, const UsersSlots* users = nullptr,
+               UsersRings rings = {})
+      : task_(task), memory_(machine, task.buffers, seed, users, std::move(rings)) {}
 
   Expected<void> make_sets(DeviceBackend& backend, std::size_t sets) override {
     return memory_.make_sets(backend, sets);

@@ -377,6 +377,64 @@ static void buffers_have_names(void) {
   tutti_kernels_free(kernels);
 }
 
+/* The newest slot of a ring, complete before the run; and what is refused. */
+typedef struct taken {
+  int jobs, right, freed;
+} taken;
+
+static void take_newest(const tutti_job* job, void* user) {
+  taken* seen = user;
+  tutti_ring_slot slot = {0};
+  const unsigned char* frame = tutti_job_buffer(job, "frame", NULL);
+  const int got = tutti_job_slot(job, "frame", &slot) == TUTTI_OK && tutti_job_slot(job, "up", &slot) != TUTTI_OK;
+  seen->right += got && frame[0] == 9 && slot.number == 1 && slot.is_new == (seen->jobs == 0) ? 1 : 0;
+  ++seen->jobs;
+}
+
+static void note_free(size_t slot, void* user) { ((taken*)user)->freed += 1 + (int)slot; }
+
+static void newest_of_a_ring(void) {
+  unsigned char memory[3][8] = {{0}};
+  void* const slots[3] = {memory[0], memory[1], memory[2]};
+  taken seen = {0, 0, 0};
+  tutti_ring* ring = tutti_ring_new(slots, 3, sizeof memory[0], note_free, &seen);
+  check(
+      ring != NULL && tutti_ring_new(slots, 2, 8, NULL, NULL) == NULL && tutti_ring_new(NULL, 3, 8, NULL, NULL) == NULL,
+      "a ring has three slots or more");
+  check(tutti_ring_begin(ring) == 0 && tutti_ring_begin_slot(ring, 0) == TUTTI_INVALID_INPUT &&
+            tutti_ring_is_free(ring, 1) == 1 && tutti_ring_is_free(ring, 3) == 0 && tutti_ring_begin(NULL) == -1,
+        "a slot is begun once");
+  memory[0][0] = 9;
+  check(tutti_ring_complete(ring, 0) == TUTTI_OK && tutti_ring_complete(ring, 0) == TUTTI_INVALID_INPUT &&
+            tutti_ring_complete(ring, 3) == TUTTI_INVALID_INPUT && tutti_ring_complete(NULL, 0) == TUTTI_INVALID_INPUT,
+        "a slot is complete once");
+  check(seen.freed == 3, "the last slot is free once there is a newer one");
+  const tutti_task_ring rings[1] = {{"frame", ring}};
+  tutti_run_options options = {0};
+  tutti_task_program program = {0};
+  program.task = "take";
+  program.on_finished = take_newest;
+  program.user = &seen;
+  program.rings = rings;
+  program.ring_count = 1;
+  tutti_machine* machine = tutti_machine_parse(
+      "{version: 1, machine: {name: m, vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}, "
+      "links: [{from: mem0, to: gpu0, bandwidth: 12 GB/s, back: 12 GB/s}]}}");
+  tutti_task_set* set = tutti_task_set_parse(
+      machine,
+      "{version: 1, tasks: [{name: take, period: 5 ms, buffers: {frame: {in: mem0, size: 8 B}, up: {in: gpu0, size: 8 "
+      "B}}, job: [{batch: [{copy: frame, to: up}]}]}]}");
+  tutti_verdict* verdict = tutti_check(set, NULL);
+  options.jobs = 3;
+  options.programs = &program;
+  options.program_count = 1;
+  check(tutti_run(verdict, &options, NULL) == TUTTI_OK && seen.right == 3, "jobs have the newest slot of a ring");
+  tutti_verdict_free(verdict);
+  tutti_task_set_free(set);
+  tutti_machine_free(machine);
+  tutti_ring_free(ring);
+}
+
 /* Every second job of one task fires the trigger of another. */
 typedef struct firing {
   tutti_trigger* trigger;
@@ -495,6 +553,7 @@ int main(int argc, char** argv) {
   tasks_come_and_go(argv[3]);
   texts_are_read();
   buffers_have_names();
+  newest_of_a_ring();
   triggers_release_jobs(argv[1]);
   nulls_are_refused();
   printf("1..%d\n", count);
