@@ -95,6 +95,7 @@ class UserRun {
     if (guard_.error()) return tl::unexpected(*guard_.error());
     RunRecord found = record_of_run(*std::move(record), chains);
     for (std::string& note : machines->place().notes) found.notes.push_back(std::move(note));
+    for (std::string& note : users.notes()) found.notes.push_back(std::move(note));
     return found;
   }
 

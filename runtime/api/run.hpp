@@ -33,7 +33,8 @@ class TUTTI_API Job {
   Duration deadline{};      ///< absolute
 
   /// Host memory that a stream's transfer starts from; empty where that lies in a GPU, and where there is no such
-  /// stream.
+  /// stream. Where the task names its buffers this is deprecated, as `destination` is: the run gets a note, and the
+  /// next version has `buffer` alone for them.
   /// @param batch   position among the batches of the task's job
   /// @param stream  position in the batch
   [[nodiscard]] std::span<std::byte> source(std::size_t batch, std::size_t stream) const;
@@ -224,7 +225,8 @@ struct RunRecord {
   bool interrupted = false;            ///< by `RunOptions::stop`
   std::optional<Error> fatal = {};     ///< failure of the machine, the host or a program that ended the run early
   std::vector<ChangeRecord> changes;   ///< in the order of the answers
-  std::vector<std::string> notes;      ///< what the host refused, other users of the devices: a sentence each
+  std::vector<std::string>
+      notes;  ///< what the host refused, other users of the devices, deprecated calls: a sentence each
   /// In order of time. `fatal` is the error of the first loss, and tasks that went on have jobs behind it.
   std::vector<Replanning> replanned = {};
   std::vector<ChainSummary> chains = {};  ///< [chains] of the set; of an endless run none

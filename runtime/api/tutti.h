@@ -244,6 +244,7 @@ TUTTI_C_API uint64_t tutti_job_index(const tutti_job* job);
  * long as the set. */
 TUTTI_C_API const char* tutti_job_step(const tutti_job* job);
 /** Host memory that a stream's transfer starts from; null where it lies in a GPU, and where there is no such stream.
+ *  For tasks that name no buffers; for others the next version has `tutti_job_buffer` alone.
  *  @param size  result; may be null */
 TUTTI_C_API void* tutti_job_source(const tutti_job* job, size_t batch, size_t stream, size_t* size);
 /** Host memory that a stream's transfer ends in; null as above. */

@@ -57,12 +57,14 @@ void UserProgram::sets_are_made(std::size_t choices) {
     memory.lie_in(named.rings());
     if (!named.is_used()) continue;
     memory.name(named.of_host(choice));
+    memory.watch(positions_);
   }
   const std::size_t own_choices = named.is_used() ? named.own_choices() : sets_;
   for (std::size_t own = 0; choices > own_choices && own < own_choices; ++own) {
     JobMemory& memory = own_.emplace_back();
     memory.name(named.own_of_host(own));
     memory.lie_in(named.rings());
+    memory.watch(positions_);
   }
 }
 
@@ -172,6 +174,19 @@ tutti::Job UserProgram::job_of(const Job& job) const {
     Handles::memory(users) = &own_[job.own_choice];
   Handles::slots(users) = job.slots;
   return users;
+}
+
+std::optional<std::string> UserProgram::note_on_positions() const {
+  const auto call = positions_.first();
+  if (!call) return std::nullopt;
+  const CommandStream& stream = batches_of(*task_)[call->batch]->streams()[call->stream];
+  if (!stream.copied) return std::nullopt;
+  const BufferId buffer = call->is_source ? stream.copied->from : stream.copied->to;
+  return fmt::format(
+      "the program of task '{}' calls job.{}({}, {}), by position, and its file names the buffers: call "
+      "job.buffer(\"{}\"); positions stay for one version",
+      task_->name, call->is_source ? "source" : "destination", call->batch, call->stream,
+      task_->buffers[buffer.index()].name);
 }
 
 std::span<std::byte> UserProgram::host_bytes(const BufferView& buffer) const {
@@ -289,6 +304,13 @@ UserPrograms::UserPrograms(const TaskSet& set, const TaskPrograms& programs, std
                                                       users == programs.end() ? nullptr : &users->second, guard));
     table_.push_back(programs_.back().get());
   }
+}
+
+std::vector<std::string> UserPrograms::notes() const {
+  std::vector<std::string> notes;
+  for (const auto& program : programs_)
+    if (auto note = program->note_on_positions()) notes.push_back(*std::move(note));
+  return notes;
 }
 
 }  // namespace tutti::internal

@@ -91,6 +91,9 @@ class UserProgram final : public TaskProgram {
   void on_dropped(const Job& job, const JobRecord& record) override;
   void on_failed(const Job& job, const JobRecord& record) override;
 
+  /// A note where its code asks for memory by the positions of streams, though the task names its buffers.
+  [[nodiscard]] std::optional<std::string> note_on_positions() const;
+
  private:
   [[nodiscard]] tutti::Job job_of(const Job& job) const;
   [[nodiscard]] tutti::JobRecord users_record(const JobRecord& record) const;
@@ -103,6 +106,7 @@ class UserProgram final : public TaskProgram {
   const tutti::TaskProgram* users_;
   CallbackGuard* guard_;
   PatternProgram buffers_;
+  PositionUse positions_;
   std::size_t sets_ = 0;           // of buffers
   std::deque<JobMemory> choices_;  // of jobs that have started
   std::deque<JobMemory> own_;      // [sets] of jobs that have not, where they read others' buffers
@@ -136,6 +140,8 @@ class UserPrograms {
 
   /// [tasks]
   [[nodiscard]] std::span<TaskProgram* const> table() const { return table_; }
+  /// Of each task, what its program should do otherwise.
+  [[nodiscard]] std::vector<std::string> notes() const;
 
  private:
   std::vector<std::unique_ptr<UserProgram>> programs_;

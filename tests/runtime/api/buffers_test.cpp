@@ -105,6 +105,38 @@ TEST(ApiRun, WorksOnBuffersByTheirNames) {
   EXPECT_EQ(decided, (Pairs{{0, 101}, {1, 102}, {2, 103}, {3, 104}}));
 }
 
+// Two tasks of one file: the first goes by position where it has names, and gets one note for all jobs; the second, by
+// names, gets none. Without names there is nothing else to call.
+TEST(ApiRun, NotesProgramsThatGoByPositionWhereBuffersHaveNames) {
+  const auto machine = tutti::Machine::load(TUTTI_EXAMPLES "/one_gpu.yaml").value();
+  const auto notes_of = [&](const char* buffers, const char* stream, const tutti::TaskProgram& program) {
+    std::string text = "{version: 1, tasks: [";
+    for (const char* const name : {"first", "second"})
+      text += std::string("{name: ") + name + ", period: 10 ms, " + buffers + " job: [{batch: [" + stream + "]}]}, ";
+    const auto verdict = tutti::check(TaskSet::parse(machine, text + "]}").value()).value();
+    tutti::TaskProgram by_names;
+    by_names.on_ready = [](const tutti::Job& job) { static_cast<void>(job.buffer("frame")); };
+    const auto record = tutti::run(*verdict.admitted, {}, {{"first", program}, {"second", by_names}}, {.jobs = 6});
+    std::vector<std::string> notes = record.value().notes;
+    std::erase_if(notes, [](const std::string& note) { return note.find("by position") == std::string::npos; });
+    return notes;
+  };
+  constexpr const char* kBuffers = "buffers: {frame: {in: mem0, size: 8 B}, picture: {in: gpu0, size: 8 B}},";
+  constexpr const char* kStream = "{copy: frame, to: picture}";
+  tutti::TaskProgram source, destination, none;
+  source.on_ready = [](const tutti::Job& job) { EXPECT_EQ(job.source(0, 0).size(), 8U); };
+  source.on_finished =
+      destination.on_finished = [](const tutti::Job& job) { EXPECT_TRUE(job.destination(0, 0).empty()); };
+  none.on_ready = [](const tutti::Job& job) { EXPECT_TRUE(job.source(1, 0).empty() && job.source(0, 7).empty()); };
+  EXPECT_EQ(notes_of(kBuffers, kStream, source),
+            std::vector<std::string>{
+                "the program of task 'first' calls job.source(0, 0), by position, and its file names the buffers: call "
+                "job.buffer(\"frame\"); positions stay for one version"});
+  EXPECT_NE(notes_of(kBuffers, kStream, destination).at(0).find("call job.buffer(\"picture\")"), std::string::npos);
+  EXPECT_TRUE(notes_of(kBuffers, kStream, none).empty());
+  EXPECT_TRUE(notes_of("", "{from: mem0, to: gpu0, size: 8 B}", source).empty());
+}
+
 TEST(ApiRun, GivesBuffersToATaskOfTheHostAlone) {
   const auto machine = tutti::Machine::load(TUTTI_EXAMPLES "/one_gpu.yaml").value();
   const auto set =
