@@ -10,9 +10,9 @@ namespace wafer {
 
 namespace {
 
-/// The contrast of a defect at its strongest pixel.
-int contrast_of(const FoundDefect& found, const GrayImage& image, const GrayImage& report, const DieGrid& grid,
-                std::span<const Part> parts, int threshold) {
+/// Whether a defect is darker than other dies at its strongest pixel.
+bool is_dark(const FoundDefect& found, const GrayImage& image, const GrayImage& report, const DieGrid& grid,
+             std::span<const Part> parts) {
   const Box& box = found.box;
   for (int y = box.y; y < box.y + box.height; ++y)
     for (int x = box.x; x < box.x + box.width; ++x) {
@@ -21,8 +21,7 @@ int contrast_of(const FoundDefect& found, const GrayImage& image, const GrayImag
       const int die_row = (y - grid.top) / grid.die_height;
       const bool opens_part =
           std::ranges::any_of(parts, [&](const Part& part) { return part.first_die_row == die_row; });
-      const int other = image.at(x, opens_part ? y + grid.die_height : y - grid.die_height);
-      return (image.at(x, y) < other ? -1 : 1) * (found.peak + threshold);
+      return image.at(x, y) < image.at(x, opens_part ? y + grid.die_height : y - grid.die_height);
     }
   WAFER_EXPECTS(false, "a defect has its strongest pixel inside its box");
 }
@@ -37,15 +36,17 @@ std::string quoted(const std::string& text) {
 
 }  // namespace
 
-std::vector<Defect> describe_defects(std::span<const FoundDefect> found, const GrayImage& image,
-                                     const GrayImage& report, const DieGrid& grid, std::span<const Part> parts,
-                                     int threshold) {
+std::vector<FoundDefect> with_classes(std::vector<FoundDefect> found, const GrayImage& image, const GrayImage& report,
+                                      const DieGrid& grid, std::span<const Part> parts) {
+  for (FoundDefect& defect : found) defect.dark_area = is_dark(defect, image, report, grid, parts) ? defect.area : 0;
+  return found;
+}
+
+std::vector<Defect> describe_defects(std::span<const FoundDefect> found, const DieGrid& grid, int threshold) {
   std::vector<Defect> defects;
-  for (const FoundDefect& defect : found) {
-    const Box& box = defect.box;
-    defects.push_back({box, defect.area, contrast_of(defect, image, report, grid, parts, threshold),
+  for (const auto& [box, area, peak, dark_area] : found)
+    defects.push_back({box, area, (2 * dark_area > area ? -1 : 1) * (peak + threshold),
                        die_at(grid, box.x + box.width / 2, box.y + box.height / 2)});
-  }
   return defects;
 }
 

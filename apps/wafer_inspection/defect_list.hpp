@@ -26,12 +26,16 @@ struct InspectedPicture {
   std::vector<Defect> defects = {};
 };
 
-/// Adds die and contrast to what was found in a report.
-/// @param parts      in which the image was compared.
+/// What was found in a report, with the defects that are darker than other dies at their strongest pixel as dark.
+/// @param parts  in which the image was compared, its dies where they stand.
+[[nodiscard]] std::vector<FoundDefect> with_classes(std::vector<FoundDefect> found, const GrayImage& image,
+                                                    const GrayImage& report, const DieGrid& grid,
+                                                    std::span<const Part> parts);
+
+/// Adds die and contrast to what was found; a defect is dark where most of its pixels are.
 /// @param threshold  of the comparison, gray levels.
-[[nodiscard]] std::vector<Defect> describe_defects(std::span<const FoundDefect> found, const GrayImage& image,
-                                                   const GrayImage& report, const DieGrid& grid,
-                                                   std::span<const Part> parts, int threshold);
+[[nodiscard]] std::vector<Defect> describe_defects(std::span<const FoundDefect> found, const DieGrid& grid,
+                                                   int threshold);
 
 /// Defects of each die over all pictures, and those in the frame.
 struct DieCounts {

@@ -21,6 +21,7 @@ struct Run {
   int last = 0;
   int area = 0;
   std::uint16_t peak = 0;
+  int dark_area = 0;
   std::size_t parent = 0;  ///< of the union-find forest; a root is its own parent and the first of its tree
 };
 
@@ -42,13 +43,14 @@ std::size_t next_dirty(std::span<const std::uint8_t> row, std::size_t at) {
 
 /// @pre pixels come from left to right in a row, and rows from the top down
 void append(const DirtyPixel& pixel, int gap, std::vector<Run>& runs) {
-  const auto& [x, y, level] = pixel;
+  const auto& [x, y, level, is_dark] = pixel;
   if (runs.empty() || runs.back().y != y || x - runs.back().last > gap + 1)
-    runs.push_back({.y = y, .first = x, .last = x, .area = 0, .peak = 0, .parent = runs.size()});
+    runs.push_back({.y = y, .first = x, .last = x, .area = 0, .peak = 0, .dark_area = 0, .parent = runs.size()});
   Run& run = runs.back();
   run.last = x;
   ++run.area;
   run.peak = std::max(run.peak, level);
+  run.dark_area += is_dark ? 1 : 0;
 }
 
 void append_runs(const GrayImage& report, int y, int gap, std::vector<Run>& runs) {
@@ -56,7 +58,7 @@ void append_runs(const GrayImage& report, int y, int gap, std::vector<Run>& runs
   const auto step = static_cast<std::size_t>(report.bytes_per_pixel());
   for (std::size_t at = next_dirty(row, 0); at < row.size(); at = next_dirty(row, (at / step + 1) * step)) {
     const int x = static_cast<int>(at / step);
-    append({x, y, static_cast<std::uint16_t>(report.at(x, y))}, gap, runs);
+    append({x, y, static_cast<std::uint16_t>(report.at(x, y)), false}, gap, runs);
   }
 }
 
@@ -135,6 +137,7 @@ std::vector<FoundDefect> patches_of(std::vector<Run> runs, int gap) {
     defect.box = around(defect.box, run);
     defect.area += run.area;
     defect.peak = std::max(defect.peak, run.peak);
+    defect.dark_area += run.dark_area;
   }
   return found;
 }

@@ -12,8 +12,9 @@ namespace wafer {
 /// One connected patch of a report.
 struct FoundDefect {
   Box box = {};
-  std::int64_t area = 0;   ///< px that are not zero
-  std::uint16_t peak = 0;  ///< the strongest of them, gray levels above the threshold
+  std::int64_t area = 0;       ///< px that are not zero
+  std::uint16_t peak = 0;      ///< the strongest of them, gray levels above the threshold
+  std::int64_t dark_area = 0;  ///< px of them that are known to be darker than other dies
 
   friend bool operator==(const FoundDefect&, const FoundDefect&) = default;
 };
@@ -33,6 +34,7 @@ inline constexpr int default_gap = 1;
 struct DirtyPixel {
   int x = 0, y = 0;
   std::uint16_t level = 0;  ///< above the threshold
+  bool is_dark = false;     ///< darker than other dies
 
   friend bool operator==(const DirtyPixel&, const DirtyPixel&) = default;
 };

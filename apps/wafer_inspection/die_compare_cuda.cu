@@ -81,8 +81,35 @@ void compare_pieces(std::span<const std::uint8_t> part, std::span<std::uint8_t> 
   }
 }
 
-void die_compare_cuda(std::span<const std::uint8_t> part, std::span<std::uint8_t> report,
+/// Compares pixel by pixel: the dies of a column are displaced by different amounts.
+template <class Pixel>
+__global__ void compare_aligned(const Pixel* __restrict__ part, const Shift* __restrict__ shifts, Pixel* report,
+                                std::size_t pixels, int die_rows, DieComparison dies) {
+  const std::size_t step = std::size_t{gridDim.x} * blockDim.x;
+  for (std::size_t at = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; at < pixels; at += step) {
+    const Counterparts distance = counterparts_at(at, die_rows, dies, shifts);
+    report[at] =
+        excess(part[at], part[at + distance.one], part[at + distance.other], static_cast<Pixel>(dies.threshold));
+  }
+}
+
+template <class Pixel>
+void compare_dies(std::span<const std::uint8_t> part, std::span<const Shift> shifts, std::span<std::uint8_t> report,
+                  const DieComparison& dies, cudaStream_t stream) {
+  constexpr unsigned kThreads = 256;
+  constexpr std::size_t kMostBlocks = 1 << 13;
+  const std::size_t pixels = part.size() / sizeof(Pixel);
+  const auto blocks = static_cast<unsigned>(std::min((pixels + kThreads - 1) / kThreads, kMostBlocks));
+  const int die_rows = static_cast<int>(part.size() / dies.die_row_bytes());
+  compare_aligned<<<blocks, kThreads, 0, stream>>>(reinterpret_cast<const Pixel*>(part.data()), shifts.data(),
+                                                   reinterpret_cast<Pixel*>(report.data()), pixels, die_rows, dies);
+}
+
+void die_compare_cuda(std::span<const std::uint8_t> part, std::span<const Shift> shifts, std::span<std::uint8_t> report,
                       const DieComparison& comparison, cudaStream_t stream) {
+  if (!shifts.empty() && comparison.bits == 8)
+    return compare_dies<std::uint8_t>(part, shifts, report, comparison, stream);
+  if (!shifts.empty()) return compare_dies<std::uint16_t>(part, shifts, report, comparison, stream);
   const std::size_t row = comparison.die_row_bytes();
   const std::uint16_t threshold = comparison.threshold;
   if (comparison.bits == 8) {
@@ -92,15 +119,59 @@ void die_compare_cuda(std::span<const std::uint8_t> part, std::span<std::uint8_t
   }
 }
 
+/// Threads of a block: a column for each candidate, so that neighbours load neighbouring pixels; rows share the
+/// samples.
+constexpr dim3 kShiftThreads{96, 8};
+
+/// One block a die. Sums are integers, so their order says nothing.
+template <class Pixel>
+__global__ void find_shifts(const Pixel* __restrict__ part, Shift* shifts, DieComparison dies) {
+  __shared__ unsigned long long sums[kShiftThreads.x];
+  const ShiftSamples samples = ShiftSamples::of(dies.die_width, dies.die_height);
+  const int candidate = static_cast<int>(threadIdx.x);
+  const int row = static_cast<int>(blockIdx.x) / dies.columns, column = static_cast<int>(blockIdx.x) % dies.columns;
+  const Pixel* const first = part + dies.left + static_cast<std::ptrdiff_t>(column) * dies.die_width;
+  if (threadIdx.y == 0) sums[candidate] = 0;
+  __syncthreads();
+  if (candidate < shift_candidates(samples.reach)) {
+    const Shift shift = shift_candidate(candidate, samples.reach);
+    const Pixel* const die =
+        first + (static_cast<std::ptrdiff_t>(row) * dies.die_height + shift.y) * dies.width + shift.x;
+    unsigned long long sum = 0;
+    for (int sample = static_cast<int>(threadIdx.y); sample < samples.count();
+         sample += static_cast<int>(kShiftThreads.y)) {
+      const std::ptrdiff_t at = samples.offset(sample, dies.width);
+      const int difference = static_cast<int>(die[at]) - static_cast<int>(first[at]);
+      sum += static_cast<unsigned>(difference < 0 ? -difference : difference);
+    }
+    atomicAdd(&sums[candidate], sum);
+  }
+  __syncthreads();
+  if (candidate == 0 && threadIdx.y == 0) shifts[blockIdx.x] = row == 0 ? Shift{} : best_shift(sums, samples.reach);
+}
+
+void align_dies_cuda(std::span<const std::uint8_t> part, std::span<Shift> shifts, const DieComparison& comparison,
+                     cudaStream_t stream) {
+  if (shifts.empty()) return;
+  const auto dies = static_cast<unsigned>(shifts.size());
+  if (comparison.bits == 8)
+    find_shifts<<<dies, kShiftThreads, 0, stream>>>(part.data(), shifts.data(), comparison);
+  else
+    find_shifts<<<dies, kShiftThreads, 0, stream>>>(reinterpret_cast<const std::uint16_t*>(part.data()), shifts.data(),
+                                                    comparison);
+}
+
 /// @param words  of the report, of 16 bytes; what is behind the last one is read by bytes
 template <class Pixel>
-__global__ void list_dirty(const std::uint8_t* __restrict__ report, std::size_t bytes, std::uint64_t* list,
-                           unsigned long long room) {
+__global__ void classify_dirty(const std::uint8_t* __restrict__ report, const std::uint8_t* __restrict__ part,
+                               const Shift* __restrict__ shifts, std::size_t bytes, std::uint64_t* list,
+                               unsigned long long room, int die_rows, DieComparison dies) {
+  const auto* const picture = reinterpret_cast<const Pixel*>(part);
   constexpr std::size_t kPiece = sizeof(uint4), kPixels = kPiece / sizeof(Pixel);
   const auto add = [&](std::size_t at, Pixel level) {
     if (level == 0) return;
     const unsigned long long place = atomicAdd(reinterpret_cast<unsigned long long*>(list), 1ULL);
-    if (place < room) list[place + 1] = PixelList::word_of(at, level);
+    if (place < room) list[place + 1] = PixelList::word_of(at, level, class_of(picture, at, die_rows, dies, shifts));
   };
   const std::size_t thread = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const std::size_t threads = std::size_t{gridDim.x} * blockDim.x;
@@ -115,20 +186,23 @@ __global__ void list_dirty(const std::uint8_t* __restrict__ report, std::size_t 
     add(at, reinterpret_cast<const Pixel*>(report)[at]);
 }
 
-void list_pixels_cuda(std::span<const std::uint8_t> report, std::span<std::uint8_t> list, int bits,
-                      cudaStream_t stream) {
+void classify_cuda(std::span<const std::uint8_t> report, std::span<const std::uint8_t> part,
+                   std::span<const Shift> shifts, std::span<std::uint8_t> list, const DieComparison& comparison,
+                   cudaStream_t stream) {
   constexpr unsigned kThreads = 256, kBlocks = 1 << 11;
   auto* const words = reinterpret_cast<std::uint64_t*>(list.data());
   const unsigned long long room = PixelList::room_in(list.size());
   cudaMemsetAsync(words, 0, sizeof *words, stream);
-  const auto enqueue = bits == 8 ? list_dirty<std::uint8_t> : list_dirty<std::uint16_t>;
-  enqueue<<<kBlocks, kThreads, 0, stream>>>(report.data(), report.size(), words, room);
+  const int die_rows = static_cast<int>(part.size() / comparison.die_row_bytes());
+  const auto enqueue = comparison.bits == 8 ? classify_dirty<std::uint8_t> : classify_dirty<std::uint16_t>;
+  enqueue<<<kBlocks, kThreads, 0, stream>>>(report.data(), part.data(), shifts.empty() ? nullptr : shifts.data(),
+                                            report.size(), words, room, die_rows, comparison);
 }
 
-constexpr DeviceForms kForms{die_compare_cuda, list_pixels_cuda};
+constexpr DeviceForms kForms{align_dies_cuda, die_compare_cuda, classify_cuda};
 
 }  // namespace
 
 }  // namespace wafer
 
-extern "C" const wafer::DeviceForms* wafer_device_forms_v2() { return &wafer::kForms; }
+extern "C" const wafer::DeviceForms* wafer_device_forms_v3() { return &wafer::kForms; }

@@ -79,8 +79,9 @@ Shape line(int length, int climb, int thickness, bool upright) {
 /// Finds places for defects until a wafer has enough.
 class Planter {
  public:
-  Planter(const DieGrid& grid, const DieTexture& texture, Random random)
-      : grid_{grid}, texture_{&texture}, random_{random} {}
+  /// @param shifts  [rows][columns] that outlive it; `farthest` at most
+  Planter(const DieGrid& grid, const DieTexture& texture, std::span<const Shift> shifts, int farthest, Random random)
+      : grid_{grid}, texture_{&texture}, shifts_{shifts}, rim_{1 + farthest}, random_{random} {}
 
   struct Defect {
     PlantedDefect truth = {};
@@ -130,18 +131,20 @@ class Planter {
   [[nodiscard]] std::optional<Defect> propose(DefectKind kind) {
     Shape shape = shape_of(kind);
     const Box bounds = bounds_of(shape);
-    // A rim of one pixel stays free: a defect belongs to one die, and to one part of a split image.
-    if (bounds.width > texture_->width - 2 || bounds.height > texture_->height - 2) return std::nullopt;
-    const int x = random_.between(1, texture_->width - 1 - bounds.width);
-    const int y = random_.between(1, texture_->height - 1 - bounds.height);
+    // A rim of one pixel stays free, wherever the die stands: a defect belongs to one die, and to one part of a split
+    // image, and what it is compared with lies in its die.
+    if (bounds.width > texture_->width - 2 * rim_ || bounds.height > texture_->height - 2 * rim_) return std::nullopt;
+    const int x = random_.between(rim_, texture_->width - rim_ - bounds.width);
+    const int y = random_.between(rim_, texture_->height - rim_ - bounds.height);
     for (Pixel& pixel : shape) {
       pixel = {pixel.x - bounds.x + x, pixel.y - bounds.y + y};
       if (!suits(kind, pixel)) return std::nullopt;
     }
 
     Defect defect{.column = random_.between(0, grid_.columns - 1), .row = random_.between(0, grid_.rows - 1)};
-    const int left = grid_.left + defect.column * grid_.die_width;
-    const int top = grid_.top + defect.row * grid_.die_height;
+    const Shift shift = shifts_[static_cast<std::size_t>(defect.row * grid_.columns + defect.column)];
+    const int left = grid_.left + defect.column * grid_.die_width + shift.x;
+    const int top = grid_.top + defect.row * grid_.die_height + shift.y;
     for (Pixel& pixel : shape) pixel = {pixel.x + left, pixel.y + top};
     defect.in_die = {x, y, bounds.width, bounds.height};
     defect.truth = {kind, {x + left, y + top, bounds.width, bounds.height}, static_cast<int>(shape.size())};
@@ -161,6 +164,8 @@ class Planter {
 
   DieGrid grid_;
   const DieTexture* texture_;
+  std::span<const Shift> shifts_;
+  int rim_;
   Random random_;
   std::vector<Defect> defects_;
 };
@@ -175,7 +180,27 @@ std::uint8_t level_of(DefectKind kind) {
   return 0;
 }
 
-GrayImage draw_dies(const DieGrid& grid, const DieTexture& texture) {
+/// A shift for each die. @param farthest  in each direction, px
+std::vector<Shift> draw_shifts(const DieGrid& grid, int farthest, Random random) {
+  std::vector<Shift> shifts(static_cast<std::size_t>(grid.rows) * static_cast<std::size_t>(grid.columns));
+  const auto draw = [&] { return static_cast<std::int16_t>(random.between(-farthest, farthest)); };
+  for (Shift& shift : shifts) shift = {draw(), draw()};
+  return shifts;
+}
+
+/// A line of a die's place: what the displaced die shows there, and street where it shows nothing.
+/// @param levels  of the die
+void draw_line(std::span<std::uint8_t> out, std::span<const std::uint8_t> levels, int y, const Shift& shift) {
+  const int width = static_cast<int>(out.size()), height = static_cast<int>(levels.size()) / width;
+  std::ranges::fill(out, level_of(Layer::Street));
+  if (y < shift.y || y - shift.y >= height) return;
+  const auto line = levels.subspan(static_cast<std::size_t>(y - shift.y) * out.size(), out.size());
+  const auto cut = static_cast<std::size_t>(std::abs(shift.x)), left = out.size() - cut;
+  shift.x >= 0 ? std::ranges::copy(line.first(left), out.subspan(cut).begin())
+               : std::ranges::copy(line.subspan(cut), out.begin());
+}
+
+GrayImage draw_dies(const DieGrid& grid, const DieTexture& texture, std::span<const Shift> shifts) {
   std::vector<std::uint8_t> levels;
   for (const Layer layer : texture.layers) levels.push_back(level_of(layer));
   const auto die_width = static_cast<std::size_t>(grid.die_width);
@@ -183,9 +208,10 @@ GrayImage draw_dies(const DieGrid& grid, const DieTexture& texture) {
   GrayImage image{grid.width, grid.height};
   std::ranges::fill(image.bytes(), level_of(Layer::Street));
   for (int y = 0; y < grid.rows * grid.die_height; ++y) {
-    const auto line = std::span{levels}.subspan(static_cast<std::size_t>(y % grid.die_height) * die_width, die_width);
-    auto out = image.row(grid.top + y).begin() + grid.left;
-    for (int column = 0; column < grid.columns; ++column) out = std::ranges::copy(line, out).out;
+    auto row = image.row(grid.top + y).subspan(static_cast<std::size_t>(grid.left));
+    const auto of_row = shifts.subspan(static_cast<std::size_t>(y / grid.die_height * grid.columns));
+    for (int column = 0; column < grid.columns; ++column, row = row.subspan(die_width))
+      draw_line(row.first(die_width), levels, y % grid.die_height, of_row[static_cast<std::size_t>(column)]);
   }
   return image;
 }
@@ -207,6 +233,7 @@ Expected<void> check(const WaferSpec& spec) {
   if (spec.noise < 0 || spec.noise > max_noise)
     return invalid_input(
         fmt::format("noise of {} gray levels; 0 to {} can be told from defects", spec.noise, max_noise));
+  if (spec.shift < 0) return invalid_input(fmt::format("a shift of {} px; 0 and more are possible", spec.shift));
   if (spec.defects < 0 || spec.defects > max_defects)
     return invalid_input(fmt::format("{} defects on one wafer; 0 to {} are possible", spec.defects, max_defects));
   return {};
@@ -224,15 +251,18 @@ Expected<Wafer> make_wafer(const WaferSpec& spec, const std::string& name) {
   Random circuit{seeds.next()};
   const Random places{seeds.next()};
   const Random noise{seeds.next()};
+  const Random displaced{seeds.next()};
 
   const DieTexture texture = make_die_texture(grid->die_width, grid->die_height, circuit);
-  Planter planter{*grid, texture, places};
+  const int farthest = std::min(spec.shift, max_shift(grid->die_width, grid->die_height));
+  const std::vector<Shift> shifts = draw_shifts(*grid, farthest, displaced);
+  Planter planter{*grid, texture, shifts, farthest, places};
   for (int planted = 0; planted < spec.defects; ++planted)
     if (!planter.plant())
       return invalid_input(fmt::format("a wafer of {} x {} pixels has room for {} defects; plant fewer than {}",
                                        spec.width, spec.height, planted, spec.defects));
 
-  Wafer wafer{draw_dies(*grid, texture), {name, *grid, spec.seed, spec.noise, {}}};
+  Wafer wafer{draw_dies(*grid, texture, shifts), {name, *grid, spec.seed, spec.noise, {}}};
   for (const auto& defect : planter.defects()) {
     for (const Pixel& pixel : defect.pixels) wafer.image.set(pixel.x, pixel.y, level_of(defect.truth.kind));
     wafer.truth.defects.push_back(defect.truth);

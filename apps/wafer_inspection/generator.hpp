@@ -4,6 +4,7 @@
 
 #include <tutti/error.hpp>
 
+#include "apps/wafer_inspection/die_compare.hpp"
 #include "apps/wafer_inspection/gray_image.hpp"
 #include "apps/wafer_inspection/truth.hpp"
 
@@ -12,6 +13,9 @@ namespace wafer {
 /// The largest noise of a generated wafer: the default threshold separates it from every defect.
 inline constexpr int max_noise = 8;
 
+/// The farthest that dies of such sides are displaced in generated wafers, px: so far that `align_dies` finds it.
+[[nodiscard]] constexpr int max_shift(int die_width, int die_height) { return shift_reach(die_width, die_height) / 2; }
+
 /// Specification of a wafer. Equal specs give equal wafers, byte for byte, on every machine.
 struct WaferSpec {
   int width = 2048;   ///< px
@@ -19,6 +23,7 @@ struct WaferSpec {
   std::uint64_t seed = 1;
   int noise = 4;     ///< gray levels, the largest deviation of a pixel
   int defects = 12;  ///< how many to plant; 0 is a clean wafer
+  int shift = 0;     ///< px, at most, that a die is displaced in each direction; cut down to `max_shift` of its dies
 
   friend bool operator==(const WaferSpec&, const WaferSpec&) = default;
 };
@@ -31,7 +36,8 @@ struct Wafer {
   friend bool operator==(const Wafer&, const Wafer&) = default;
 };
 
-/// Draws a wafer: the same circuit in every die of the default grid, sensor noise, and planted defects.
+/// Draws a wafer: the same circuit in every die of the default grid, each displaced at random, sensor noise, and
+/// planted defects.
 ///
 /// Each defect is decidable by comparing dies: it is one connected patch of 4 px or more, at most 20 px a side, inside
 /// one die, keeps clear of all others, and no two overlap at the same place of dies that are compared with each other.

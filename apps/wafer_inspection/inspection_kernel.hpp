@@ -14,25 +14,31 @@ struct KernelLaunch;
 namespace wafer {
 
 /// The names of the kernels of the inspection in batches.
-inline constexpr std::string_view kInspectionKernel = "die_compare", kListKernel = "list_defects";
+inline constexpr std::string_view kAlignKernel = "align_dies", kInspectionKernel = "die_compare",
+                                  kClassifyKernel = "classify_defects";
 
-/// The kernel's forms: the part of the image in, its report out.
-///
-/// Parameters are one `InspectionParameters`; without any, the input is taken as three die rows of one pixel each. A
-/// launch throws std::invalid_argument where the part is not three or more whole die rows, or does not fit.
+// The forms of the kernels. Parameters are one `InspectionParameters`; without any, the part is taken as three die rows
+// of one pixel each, without columns. A launch throws std::invalid_argument where the part is not three or more whole
+// die rows, or something does not fit.
+
+/// Reads a part, writes the `Shift` of each of its dies.
+void align_on_host(const tutti::KernelLaunch& launch);
+void align_on_gpu(const tutti::KernelLaunch& launch, CUstream_st* stream);
+
+/// Reads a part, and the shifts of its dies where a second buffer is named; writes the report.
 void compare_on_host(const tutti::KernelLaunch& launch);
 void compare_on_gpu(const tutti::KernelLaunch& launch, CUstream_st* stream);
 
-/// The forms of the kernel behind it: a report in, its `PixelList` out. Parameters as above; without any, the report
-/// has 8 bits. A launch throws std::invalid_argument where the report does not fit, and where the list has no 8 bytes.
-void list_on_host(const tutti::KernelLaunch& launch);
-void list_on_gpu(const tutti::KernelLaunch& launch, CUstream_st* stream);
+/// Reads a report, its part, and the shifts where a third buffer is named; writes a `PixelList`, of 8 bytes or more.
+void classify_on_host(const tutti::KernelLaunch& launch);
+void classify_on_gpu(const tutti::KernelLaunch& launch, CUstream_st* stream);
 
-/// Adds both to a table of kernels. @return as its `add`
+/// Adds them to a table of kernels. @return as its `add`
 template <class Table>
 auto add_inspection(Table& kernels) {
-  auto added = kernels.add(std::string(kInspectionKernel), compare_on_host, compare_on_gpu);
-  return added ? kernels.add(std::string(kListKernel), list_on_host, list_on_gpu) : added;
+  auto added = kernels.add(std::string(kAlignKernel), align_on_host, align_on_gpu);
+  if (added) added = kernels.add(std::string(kInspectionKernel), compare_on_host, compare_on_gpu);
+  return added ? kernels.add(std::string(kClassifyKernel), classify_on_host, classify_on_gpu) : added;
 }
 
 /// Parameters of the kernel.

@@ -21,14 +21,20 @@ namespace {
 constexpr std::size_t kParts = 0, kReports = 1;  // batches of a job
 constexpr Bytes kLeastList{static_cast<std::int64_t>(PixelList::kWord)};
 
-/// Whether a second kernel of each part's stream lists what differs.
+/// Whether each part's stream lists what differs.
 bool has_lists(const BatchSpec& parts) { return !parts.streams.front().kernels.empty(); }
 
-/// Whether a stream compares a part where it sends it, and then lists what differs if the others do.
+/// Whether a stream compares a part where it sends it; and if the others do, lists what differs there, behind what may
+/// align the dies.
 bool compares(const StreamSpec& sent, bool lists) {
   if (!lists) return sent.kernel && sent.kernel->on == sent.to && sent.kernel->name == kInspectionKernel;
-  return sent.kernels.size() == 2 && sent.kernels[0].on == sent.to && sent.kernels[0].name == kInspectionKernel &&
-         sent.kernels[1].name == kListKernel;
+  std::vector<std::string_view> names;
+  for (const tutti::KernelSpec& kernel : sent.kernels) {
+    if (kernel.on != sent.to) return false;
+    names.push_back(kernel.name);
+  }
+  if (!names.empty() && names.front() == kAlignKernel) names.erase(names.begin());
+  return names == std::vector{kInspectionKernel, kClassifyKernel};
 }
 
 /// Whether the second batch copies each report, as large as its part, or its list back from its GPU, into the one
@@ -60,9 +66,8 @@ Expected<std::vector<Bytes>> declared_parts(const tutti::TaskSet& tasks) {
     return invalid_input(
         fmt::format("the job of '{}' is no inspection; it has a batch that sends parts from one memory to GPUs with "
                     "the kernel '{}' behind each, and one that brings as much back from each; with 'buffers', '{}' "
-                    "behind that, "
-                    "and its lists come back",
-                    task.name, kInspectionKernel, kListKernel),
+                    "before it and '{}' behind it, and lists come back",
+                    task.name, kInspectionKernel, kAlignKernel, kClassifyKernel),
         task.place);
   }
   std::vector<Bytes> declared;
@@ -70,12 +75,19 @@ Expected<std::vector<Bytes>> declared_parts(const tutti::TaskSet& tasks) {
   return declared;
 }
 
+bool aligns_dies(const tutti::TaskSet& tasks) {
+  const auto batches = tasks.batches(tasks.spec().tasks.front().name);
+  const auto& kernels = batches->at(kParts).spec().streams.front().kernels;
+  return !kernels.empty() && kernels.front().name == kAlignKernel;
+}
+
 InspectionProgram::InspectionProgram(const ImageSet& images, std::vector<Part> parts, FrameRing ring,
                                      std::uint16_t threshold)
     : images_(&images),
       parts_(std::move(parts)),
       ring_(std::move(ring)),
-      comparison_{images.grid.width, images.grid.die_height, threshold, images.first().bits()},
+      comparison_{images.grid.width, images.grid.die_height, threshold,          images.first().bits(),
+                  images.grid.left,  images.grid.die_width,  images.grid.columns},
       report_(images.grid.width, images.grid.height, images.first().bits()) {
   for (const Picture& picture : images.pictures) results_.push_back({.name = name_of(picture)});
 }
@@ -91,10 +103,37 @@ Expected<InspectionProgram> InspectionProgram::make(const tutti::TaskSet& tasks,
   auto ring = FrameRing::make(tasks, images, *parts);
   if (!ring) return tl::unexpected(ring.error());
   InspectionProgram program(images, *std::move(parts), *std::move(ring), threshold);
-  program.has_lists_ = !task.buffers.empty();
+  if (!task.buffers.empty())
+    if (auto found = program.find_places(tasks); !found) return tl::unexpected(std::move(found.error()));
   if (task.job->front().host) program.camera_step_ = 0;
   if (task.job->back().host) program.defects_step_ = task.job->size() - 1;
   return program;
+}
+
+Expected<void> InspectionProgram::find_places(const tutti::TaskSet& tasks) {
+  const tutti::TaskSpec task = tasks.spec().tasks.front();
+  const auto batches = tasks.batches(task.name);  // with all sizes
+  if (!batches) return tl::unexpected(batches.error());
+  std::vector<const std::vector<StreamSpec>*> named;
+  for (const tutti::StepSpec& step : *task.job)
+    if (step.batch) named.push_back(&*step.batch);
+  const auto bytes = [&](const auto& size) {
+    return tasks.bytes(size).map([](Bytes found) { return static_cast<std::size_t>(found.count); });
+  };
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const StreamSpec &sent = (*named[kParts])[i], &back = (*named[kReports])[i];
+    const auto at = bytes(sent.at), to = bytes(back.to_at);
+    if (!at) return tl::unexpected(at.error());
+    if (!to) return tl::unexpected(to.error());
+    const auto list = static_cast<std::size_t>((*batches)[kReports].spec().streams[i].size->bytes.count);
+    sources_.push_back({sent.copy, *at, static_cast<std::size_t>(parts_[i].bytes)});
+    lists_.push_back({back.to, *to, list});
+  }
+  return {};
+}
+
+std::span<std::byte> InspectionProgram::source_of(const Job& job, std::size_t part) const {
+  return has_lists() ? sources_[part].of(job) : job.source(kParts, part);
 }
 
 void InspectionProgram::take_frames_from(FrameQueue& frames) {
@@ -134,14 +173,13 @@ void InspectionProgram::take_picture(const Job& job) {
 
 void InspectionProgram::send(std::span<const std::byte> image, const Job& job) {
   for (std::size_t i = 0; i < parts_.size(); ++i)
-    std::memcpy(job.source(kParts, i).data(), image.data() + parts_[i].offset,
-                static_cast<std::size_t>(parts_[i].bytes));
+    std::memcpy(source_of(job, i).data(), image.data() + parts_[i].offset, static_cast<std::size_t>(parts_[i].bytes));
 }
 
 GrayImage InspectionProgram::sent(const Job& job) const {
   GrayImage image(images_->grid.width, images_->grid.height, images_->first().bits());
   for (std::size_t i = 0; i < parts_.size(); ++i)
-    std::memcpy(image.bytes().data() + parts_[i].offset, job.source(kParts, i).data(),
+    std::memcpy(image.bytes().data() + parts_[i].offset, source_of(job, i).data(),
                 static_cast<std::size_t>(parts_[i].bytes));
   return image;
 }
@@ -155,11 +193,10 @@ std::vector<FoundDefect> InspectionProgram::find_in_images(const Job& job) {
 
 std::vector<FoundDefect> InspectionProgram::find_in_lists(const Job& job) {
   const auto width = static_cast<std::uint64_t>(report_.width());
-  for (const DirtyPixel& pixel : dirty_) report_.set(pixel.x, pixel.y, 0);  // of the job before
-  dirty_.clear();
+  std::vector<DirtyPixel> dirty;
   bool is_full = false;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
-    const std::span<const std::byte> list = job.destination(kReports, i);
+    const std::span<const std::byte> list = lists_[i].of(job);
     const auto word = [&](std::uint64_t at) {
       std::uint64_t value = 0;
       std::memcpy(&value, list.data() + at * sizeof value, sizeof value);
@@ -170,21 +207,25 @@ std::vector<FoundDefect> InspectionProgram::find_in_lists(const Job& job) {
     is_full = is_full || word(0) > room;
     for (std::uint64_t k = 1; k <= std::min(word(0), room); ++k) {
       const std::uint64_t place = first + PixelList::place_in(word(k));
-      dirty_.push_back(
-          {static_cast<int>(place % width), static_cast<int>(place / width), PixelList::level_in(word(k))});
-      report_.set(dirty_.back().x, dirty_.back().y, dirty_.back().level);
+      dirty.push_back({static_cast<int>(place % width), static_cast<int>(place / width), PixelList::level_in(word(k)),
+                       PixelList::class_in(word(k)) == PixelClass::Dark});
     }
   }
   tally_.full_lists += is_full ? 1 : 0;
-  return find_defects(dirty_);
+  return find_defects(std::move(dirty));
+}
+
+std::vector<Defect> InspectionProgram::described(std::vector<FoundDefect> found, const GrayImage& image) const {
+  if (!has_lists()) found = with_classes(std::move(found), image, report_, images_->grid, parts_);
+  return describe_defects(found, images_->grid, comparison_.threshold);
 }
 
 void InspectionProgram::find_in_reports(const Job& job) {
-  const auto found = has_lists_ ? find_in_lists(job) : find_in_images(job);
+  const auto found = has_lists() ? find_in_lists(job) : find_in_images(job);
   ++tally_.images;
   if (frames_ != nullptr) {
-    results_.push_back({fmt::format("frame{:06}", job.index), true,
-                        describe_defects(found, sent(job), report_, images_->grid, parts_, comparison_.threshold)});
+    results_.push_back(
+        {fmt::format("frame{:06}", job.index), true, described(found, has_lists() ? GrayImage{} : sent(job))});
     return;
   }
   const Picture& picture = images_->pictures[picture_of(job)];
@@ -197,7 +238,7 @@ void InspectionProgram::find_in_reports(const Job& job) {
   InspectedPicture& result = results_[picture_of(job)];
   if (result.inspected) return;
   result.inspected = true;
-  result.defects = describe_defects(found, picture.image, report_, images_->grid, parts_, comparison_.threshold);
+  result.defects = described(found, picture.image);
 }
 
 }  // namespace wafer

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <tutti/run.hpp>
@@ -27,14 +28,19 @@ struct InspectionTally {
 /// @errors InvalidInput: there are more tasks, or its job is no inspection, as `InspectionProgram` describes it.
 [[nodiscard]] tutti::Expected<std::vector<tutti::Bytes>> declared_parts(const tutti::TaskSet& tasks);
 
+/// Whether the kernels of that task find out how far dies are displaced.
+/// @pre `declared_parts(tasks)`
+[[nodiscard]] bool aligns_dies(const tutti::TaskSet& tasks);
+
 /// The inspection as a task: each job takes the next image, sends its parts to the GPUs, compares the dies there,
 /// copies the reports back and searches them for defects.
 ///
 /// The task's job has two batches: the parts, one stream a GPU out of one memory with the kernel behind it; then the
 /// reports, one stream for each part, in the same order, back into that memory. The declared sizes are upper bounds;
-/// the image is split at its die rows within them. In a task with buffers a second kernel lists what differs in each
-/// report, and the lists come back in place of the reports. Where the buffer that the parts are copied from has
-/// `slots` for all pictures, they lie there from the start, as a camera leaves its frames.
+/// the image is split at its die rows within them. In a task with buffers three kernels work on a part: the first finds
+/// how far each die is displaced, the second compares, the third lists what differs with its class, and the lists come
+/// back in place of the reports. The first may be left out where no die is displaced. Where the buffer that the parts
+/// are copied from has `slots` for all pictures, they lie there from the start, as a camera leaves its frames.
 ///
 /// The host's work at both ends belongs to no batch: it copies the image into its buffers in place of a camera, and
 /// searches the reports for defects. A `host:` step before the first batch and one behind the last declare this work;
@@ -72,6 +78,19 @@ class InspectionProgram {
   void find_in_reports(const tutti::Job& job);
   [[nodiscard]] std::vector<FoundDefect> find_in_images(const tutti::Job& job);
   [[nodiscard]] std::vector<FoundDefect> find_in_lists(const tutti::Job& job);
+  /// @param image  that was compared
+  [[nodiscard]] std::vector<Defect> described(std::vector<FoundDefect> found, const GrayImage& image) const;
+
+  /// Where a part lies in a buffer of the task, or its list.
+  struct Place {
+    std::string buffer;
+    std::size_t at = 0, size = 0;
+
+    [[nodiscard]] std::span<std::byte> of(const tutti::Job& job) const { return job.buffer(buffer).subspan(at, size); }
+  };
+  [[nodiscard]] tutti::Expected<void> find_places(const tutti::TaskSet& tasks);
+  [[nodiscard]] bool has_lists() const { return !lists_.empty(); }
+  [[nodiscard]] std::span<std::byte> source_of(const tutti::Job& job, std::size_t part) const;
 
   [[nodiscard]] std::size_t picture_of(const tutti::Job& job) const {
     return (ring_.empty() ? job.index : job.index % ring_.slots().size()) % images_->pictures.size();
@@ -83,8 +102,7 @@ class InspectionProgram {
   FrameRing ring_;
   DieComparison comparison_;
   GrayImage report_;                                       // of the whole image
-  bool has_lists_ = false;                                 // in place of reports
-  std::vector<DirtyPixel> dirty_;                          // of the report, where lists come back
+  std::vector<Place> sources_, lists_;                     // [parts] where lists come back in place of reports
   std::optional<std::size_t> camera_step_, defects_step_;  // of the task, where declared
   InspectionTally tally_;
   std::vector<InspectedPicture> results_;  // [pictures], or of the frames

@@ -53,6 +53,7 @@ struct Options {
   std::optional<int> size;
   std::optional<int> count;
   std::optional<int> defects;
+  std::optional<int> shift;
   std::optional<std::uint64_t> seed;
 
   std::optional<std::int64_t> jobs;
@@ -68,9 +69,10 @@ struct Options {
   }
 };
 
-Expected<ImageSet> make_images(const Options& options) {
+/// @param shift  px, that dies are displaced
+Expected<ImageSet> make_images(const Options& options, int shift) {
   const int side = options.size.value_or(2048);
-  return generate_images({side, side, options.seed.value_or(1), 4, options.defects.value_or(12)},
+  return generate_images({side, side, options.seed.value_or(1), 4, options.defects.value_or(12), shift},
                          options.count.value_or(8));
 }
 
@@ -112,13 +114,24 @@ Expected<tutti::TaskSet> load_inspection(const Options& options, tutti::Bytes im
 /// Refuses what does not go with a camera; the clock is the real one there.
 Expected<void> settle_camera(Options& options) {
   if (!options.camera) return {};
-  if (!options.images.empty() || options.size || options.count || options.defects || options.seed)
+  if (!options.images.empty() || options.size || options.count || options.defects || options.seed || options.shift)
     return invalid_input("--camera gives the pictures; leave --images and the options of generated images out");
   if (!options.marked.empty())
     return invalid_input("--marked draws into pictures that are kept, and frames of a camera are not; leave it out");
   if (options.backend.clock.empty()) options.backend.clock = "real";
   if (options.backend.clock != "real") return invalid_input("--camera needs the real clock; leave --clock out");
   return {};
+}
+
+/// Generated images for the task set, whose dies are displaced where it aligns them.
+Expected<ImageSet> make_images_for(const Options& options) {
+  constexpr int kUsualShift = 2;
+  if (options.shift) return make_images(options, *options.shift);
+  const std::int64_t side = options.size.value_or(2048);
+  const auto tasks = load_inspection(options, {side * side});
+  if (!tasks) return tl::unexpected(tasks.error());
+  if (const auto fine = declared_parts(*tasks); !fine) return tl::unexpected(fine.error());
+  return make_images(options, aligns_dies(*tasks) ? kUsualShift : 0);
 }
 
 /// The first frame of the camera, in which the dies are found.
@@ -145,17 +158,18 @@ Expected<ImageSet> load_images(const Options& options, Camera* camera) {
   if (!dies) return tl::unexpected(dies.error());
   if (options.images.empty()) {
     if (dies->first_die) return invalid_input("--die is about pictures of yours; name them with --images");
-    return make_images(options);
+    return make_images_for(options);
   }
-  if (options.size || options.count || options.defects || options.seed)
-    return invalid_input("--size, --count, --defects and --seed are for generated images; leave them out here");
+  if (options.size || options.count || options.defects || options.seed || options.shift)
+    return invalid_input(
+        "--size, --count, --defects, --seed and --shift are for generated images; leave them out here");
   return read_images(options.images, *dies);
 }
 
 int generate(const Options& options) {
   if (options.images.size() != 1)
     return report_error(invalid_input("--images is required: the folder to write to").value());
-  const auto images = make_images(options);
+  const auto images = make_images(options, options.shift.value_or(0));
   if (!images) return report_error(images.error());
   if (const auto written = write_images(options.images.front(), *images); !written)
     return report_error(written.error());
@@ -349,6 +363,13 @@ void add_generating_options(CommandLine& program, Options& options) {
   program.add("--size", &options.size, "side of an image in pixels").shows_default("2048");
   program.add("--count", &options.count, "how many images to generate").between(1, 10000).shows_default("8");
   program.add("--defects", &options.defects, "planted in each generated image").shows_default("12");
+  program
+      .add("--shift", &options.shift,
+           "pixels, at most, that each die of a generated image is displaced; 1 where dies have less than 64 pixels a "
+           "side, "
+           "0 below 32")
+      .between(0, 2)
+      .shows_default("2 where the task set aligns dies, else 0");
   program.add("--seed", &options.seed, "of the generated images").check(tutti::programs::check_seed).shows_default("1");
 }
 

@@ -29,7 +29,7 @@ TEST(DescribeDefects, SaysInWhichDieAndHowStrong) {
   const std::vector<Defect> expected{{{5, 3, 1, 1}, 1, -80, DiePosition{0, 0}},
                                      {{24, 7, 1, 1}, 1, -80, std::nullopt},
                                      {{14, 11, 1, 1}, 1, 90, DiePosition{1, 2}}};
-  EXPECT_EQ(describe_defects(find_defects(report), image, report, kGrid, kOnePart, 24), expected);
+  EXPECT_EQ(describe_defects(with_classes(find_defects(report), image, report, kGrid, kOnePart), kGrid, 24), expected);
 }
 
 // The first defect is 5 - 3 = 2 px right of its die's corner and 3 - 2 = 1 below it; a name with a comma is quoted.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -64,7 +65,7 @@ class Gpu {
 
   explicit Gpu(const tutti::internal::DeviceFacts& device) : machine_(machine_with(device)) {
     for (Buffer* buffer : {&sent_, &blank_, &back_}) *buffer = allocate(memory());
-    for (Buffer* buffer : {&part_, &report_}) *buffer = allocate(gpu());
+    for (Buffer* buffer : {&part_, &report_, &shifts_, &list_}) *buffer = allocate(gpu());
     std::ranges::fill(blank_.view().bytes(), std::byte{kUntouched});
   }
 
@@ -90,23 +91,39 @@ class Gpu {
     return {bytes, bytes + whole};
   }
 
-  /// The list of a report, `from` bytes from an address of a GPU's memory that 256 divides.
+  /// What the three kernels make of a part on the GPU: its list.
+  struct Work {
+    std::vector<Shift> shifts;
+    Pixels report;
+    std::vector<std::uint64_t> list;
+  };
+  /// @param from  where the report begins in its buffer
   /// @param room  of the list, in bytes
-  std::vector<std::uint64_t> list_of(const Pixels& report, std::size_t from, std::size_t room, int bits) {
-    std::ranges::copy(std::as_bytes(std::span(report)), sent_.view().data);
-    CommandStream listed = copy(memory(), gpu(), report.size());
-    listed.kernel = tutti::internal::Kernel{gpu(), std::chrono::milliseconds{1}, std::chrono::milliseconds{1},
-                                            std::string(kListKernel)};
-    InspectionParameters parameters{{}, report.size()};
-    parameters.comparison.bits = bits;
-    run({listed}, {{view(sent_, 0, report.size()),
-                    view(part_, from, report.size()),
-                    {},
-                    view(report_, 0, room),
-                    to_bytes(parameters)}});
-    run({copy(gpu(), memory(), room)}, {{view(report_, 0, room), view(back_, 0, room), {}, {}, {}}});
-    const auto* words = reinterpret_cast<const std::uint64_t*>(back_.view().data);
-    return {words, words + room / sizeof *words};
+  Work work_on(const Pixels& part, const DieComparison& dies, std::size_t from, std::size_t room) {
+    std::ranges::copy(std::as_bytes(std::span(part)), sent_.view().data);
+    const std::size_t shifts = dies_in(part.size(), dies) * sizeof(Shift);
+    const auto named = [](const BufferView& view) { return tutti::internal::NamedView{"", view}; };
+    const auto picture = named(view(part_, 0, part.size())), found = named(view(shifts_, 0, shifts)),
+               report = named(view(report_, from, part.size())), list = named(view(list_, 0, room));
+    const std::vector<std::byte> parameters = to_bytes({dies, part.size()});
+    CommandStream stream = copy(memory(), gpu(), part.size());
+    stream.kernel = tutti::internal::Kernel{gpu(), std::chrono::milliseconds{1}, std::chrono::milliseconds{1}};
+    stream.kernel->calls.clear();
+    StreamBinding binding{view(sent_, 0, part.size()), picture.memory, {}, {}, {}};
+    const auto call = [&](std::string_view kernel, std::vector<tutti::internal::NamedView> reads,
+                          const tutti::internal::NamedView& writes) {
+      stream.kernel->calls.push_back({.name = std::string(kernel)});
+      binding.calls.push_back({std::move(reads), {writes}, parameters});
+    };
+    call(kAlignKernel, {picture}, found);
+    call(kInspectionKernel, {picture, found}, report);
+    call(kClassifyKernel, {report, picture, found}, list);
+    run({stream}, {binding});
+    Work work;
+    work.shifts = brought_back<Shift>(found.memory);
+    work.report = brought_back<std::uint8_t>(report.memory);
+    work.list = brought_back<std::uint64_t>(list.memory);
+    return work;
   }
 
  private:
@@ -124,6 +141,14 @@ class Gpu {
   [[nodiscard]] VertexId gpu() const { return machine_.gpus().front(); }
   Buffer allocate(VertexId where) { return backend_->allocate(where, Bytes{kRoom}).value(); }
 
+  template <class T>
+  std::vector<T> brought_back(const BufferView& from) {
+    const auto size = static_cast<std::size_t>(from.size.count);
+    run({copy(gpu(), memory(), size)}, {{from, view(back_, 0, size), {}, {}, {}}});
+    std::vector<T> values(size / sizeof(T));
+    std::memcpy(values.data(), back_.view().data, size);
+    return values;
+  }
   static BufferView view(const Buffer& buffer, std::size_t offset, std::size_t size) {
     return {buffer.view().where, buffer.view().data + offset, Bytes{static_cast<std::int64_t>(size)}};
   }
@@ -143,7 +168,7 @@ class Gpu {
   tutti::internal::RealClock clock_;
   std::unique_ptr<tutti::internal::DeviceBackend> backend_ = make_backend();
   tutti::internal::Executor executor_{machine_, *backend_, clock_};
-  Buffer sent_, blank_, back_, part_, report_;
+  Buffer sent_, blank_, back_, part_, report_, shifts_, list_;
 };
 
 /// The host's report in such a buffer.
@@ -206,34 +231,65 @@ TEST_F(DieCompareOnAGpu, GoesOnBehindTheLastThread) {
   expect_same({}, {2047, 63, default_threshold}, 300);
 }
 
-/// Zeros, and one byte in `one_in` that is none.
-Pixels sparse_report(std::size_t bytes, std::uint64_t one_in, std::uint64_t seed) {
+/// Dies that repeat with noise, each displaced as it may be, and some bright and dark pixels.
+Pixels displaced_dies(const DieComparison& dies, std::size_t die_rows, std::uint64_t seed) {
   tutti::internal::Random random(seed);
-  Pixels report(bytes);
-  for (std::uint8_t& byte : report)
-    if (const std::uint64_t drawn = random.next(); drawn % one_in == 0)
-      byte = static_cast<std::uint8_t>(drawn >> 32 | 1);
-  return report;
+  const auto below = [&](int most) { return static_cast<int>(random.next() % static_cast<std::uint64_t>(most)); };
+  const int width = std::max(dies.die_width, 1), reach = shift_reach(width, dies.die_height) / 2;
+  std::vector<int> circuit(static_cast<std::size_t>(width * dies.die_height));
+  for (int& level : circuit) level = 40 + 60 * below(3);
+  Pixels part(die_rows * dies.die_row_bytes());
+  for (std::size_t row = 0; row < die_rows; ++row)
+    for (int column = 0; column < std::max(dies.columns, 1); ++column) {
+      const int dx = reach == 0 ? 0 : below(2 * reach + 1) - reach, dy = reach == 0 ? 0 : below(2 * reach + 1) - reach;
+      for (int y = 0; y < dies.die_height; ++y)
+        for (int x = 0; x < width; ++x) {
+          const int from = (y + dy + dies.die_height) % dies.die_height * width + (x + dx + width) % width;
+          int level = circuit[static_cast<std::size_t>(from)] + below(9);
+          if (below(3000) == 0) level = below(2) == 0 ? 0 : 255;
+          const std::size_t at = (row * static_cast<std::size_t>(dies.die_height) + static_cast<std::size_t>(y)) *
+                                     static_cast<std::size_t>(dies.width) +
+                                 static_cast<std::size_t>(dies.left + column * width + x);
+          if (dies.bits == 8) part[at] = static_cast<std::uint8_t>(level);
+          if (dies.bits == 16) part[2 * at + 1] = static_cast<std::uint8_t>(level);
+        }
+    }
+  return part;
 }
 
-// In any order on the GPU. Reports that begin anywhere, longer than the grid has threads, and lists that are full.
-TEST_F(DieCompareOnAGpu, ListsWhatTheHostLists) {
-  constexpr std::size_t kRoom = 1 << 20;
+// In any order on the GPU. Reports that begin anywhere, dies without and with a frame beside them, small and large,
+// and lists that are full.
+TEST_F(DieCompareOnAGpu, AlignsComparesAndClassifiesAsTheHost) {
   for (const int bits : {8, 16})
-    for (const std::size_t bytes : {0U, 2U, 30U, 64U, 4096U, 1'000'002U, 20'000'000U})
-      for (const std::size_t from : {0U, 2U, 16U, 22U}) {
-        const Pixels report = sparse_report(bytes, 300, bytes + from);
-        std::vector<std::uint64_t> of_host(kRoom / 8);
-        list_pixels(report, {reinterpret_cast<std::uint8_t*>(of_host.data()), kRoom}, bits);
-        std::vector<std::uint64_t> of_gpu = gpu_->list_of(report, from, kRoom, bits);
-        EXPECT_EQ(of_gpu.front(), of_host.front());
-        const auto listed = static_cast<std::ptrdiff_t>(std::min(of_host.front(), kRoom / 8 - 1));
-        std::ranges::sort(of_gpu.begin() + 1, of_gpu.begin() + 1 + listed);
-        if (of_host.front() < kRoom / 8) {
-          EXPECT_TRUE(std::equal(of_gpu.begin(), of_gpu.begin() + 1 + listed, of_host.begin()))
-              << bytes << ", " << from;
+    for (const auto& [left, die_width, die_height, columns] :
+         {std::array{0, 12, 8, 20}, std::array{5, 33, 40, 6}, std::array{3, 160, 90, 12}, std::array{0, 600, 400, 4}})
+      for (const std::size_t from : {0U, 2U, 22U})
+        for (const std::size_t room : {64U, 1U << 20U}) {
+          const DieComparison dies{left + columns * die_width + 2,
+                                   die_height,
+                                   static_cast<std::uint16_t>(bits == 8 ? 24 : 24 * 256),
+                                   bits,
+                                   left,
+                                   die_width,
+                                   columns};
+          SCOPED_TRACE(testing::Message() << bits << " bits, " << die_width << " px, report at " << from);
+          const Pixels part = displaced_dies(dies, 7, 11 + from);
+          std::vector<Shift> shifts(dies_in(part.size(), dies));
+          align_dies(part, shifts, dies);
+          Pixels report(part.size());
+          die_compare(part, report, dies, shifts);
+          std::vector<std::uint64_t> list(room / 8);
+          classify(report, part, shifts, {reinterpret_cast<std::uint8_t*>(list.data()), room}, dies);
+          auto of_gpu = gpu_->work_on(part, dies, from, room);
+          EXPECT_EQ(of_gpu.shifts, shifts);
+          EXPECT_TRUE(of_gpu.report == report);
+          EXPECT_EQ(of_gpu.list.front(), list.front());
+          EXPECT_GT(list.front(), 0U);
+          if (list.front() >= room / 8) continue;
+          const auto listed = static_cast<std::ptrdiff_t>(list.front());
+          std::ranges::sort(of_gpu.list.begin() + 1, of_gpu.list.begin() + 1 + listed);
+          EXPECT_TRUE(std::equal(list.begin(), list.begin() + 1 + listed, of_gpu.list.begin()));
         }
-      }
 }
 
 }  // namespace

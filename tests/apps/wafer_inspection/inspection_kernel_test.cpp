@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 #include <tutti/kernel.hpp>
 
+#include "apps/wafer_inspection/pixel_list.hpp"
+
 namespace wafer {
 namespace {
 
@@ -95,34 +97,80 @@ TEST(InspectionKernel, ChecksLaunchesOnAGpuAsOnTheHost) {
   EXPECT_NO_THROW(compare_on_gpu(launch(kPart, none, parameters(2, 1, 6)), nullptr));
 }
 
+/// What a kernel reads, in the order of its buffers.
+struct Read {
+  std::vector<tutti::ReadBuffer> buffers;
+
+  template <class... Buffers>
+  explicit Read(const Buffers&... all) : buffers{{"", "", std::as_bytes(std::span(all))}...} {}
+};
+
+template <class Written>
+tutti::KernelLaunch launch(const Read& read, Written& written, const std::vector<std::byte>& parameters) {
+  return {read.buffers[0].bytes, std::as_writable_bytes(std::span(written)), parameters, {}, read.buffers};
+}
+
+/// A part of three die rows of one die of `width` x 1 pixels, or more of them side by side.
+std::vector<std::byte> dies(int width, int columns, int bits = 8) {
+  const int all = width * columns;
+  return to_bytes({{all, 1, 10, bits, 0, width, columns}, static_cast<std::size_t>(all) * 3 * (bits / 8)});
+}
+
 /// The words of a list with room for so many pixels.
-std::vector<std::uint64_t> listed(const Pixels& report, std::size_t room, const std::vector<std::byte>& parameters) {
+std::vector<std::uint64_t> listed(const Pixels& report, const Pixels& part, std::size_t room,
+                                  const std::vector<std::byte>& parameters) {
   std::vector<std::uint64_t> list(room + 1, 77);
-  list_on_host({std::as_bytes(std::span(report)), std::as_writable_bytes(std::span(list)), parameters, {}});
+  classify_on_host(launch(Read(report, part), list, parameters));
   return list;
 }
 
-// The number, then the place above the level; what is not used stays as it is.
-TEST(ListKernel, ListsWhatIsNotZero) {
-  EXPECT_EQ(listed({0, 0, 5, 0, 255}, 3, {}), (std::vector<std::uint64_t>{2, 2 << 16 | 5, 4 << 16 | 255, 77}));
-  EXPECT_EQ(listed({0, 0, 5, 0, 255}, 1, {}), (std::vector<std::uint64_t>{2, 2 << 16 | 5})) << "of more it counts on";
-  EXPECT_EQ(listed({0, 0, 5, 0, 255}, 0, {}), std::vector<std::uint64_t>{2});
-  EXPECT_EQ(listed({}, 1, {}), (std::vector<std::uint64_t>{0, 77}));
-  EXPECT_EQ(listed({1, 1, 1, 1}, 4, parameters(2, 1, 2)), (std::vector<std::uint64_t>{2, 1, 1 << 16 | 1, 77, 77}))
+constexpr std::uint64_t bright(std::uint64_t at, std::uint16_t level) {
+  return PixelList::word_of(at, level, PixelClass::Bright);
+}
+constexpr std::uint64_t dark(std::uint64_t at, std::uint16_t level) {
+  return PixelList::word_of(at, level, PixelClass::Dark);
+}
+
+// The number, then place, class and level; what is not used stays as it is. Three die rows of two pixels: the first
+// pixel of the second is brighter than that above it, the second pixel of the first darker than that below.
+TEST(ClassifyKernel, ListsWhatDiffersAsBrightOrDark) {
+  const Pixels report{0, 5, 60, 0, 0, 0}, part{20, 1, 90, 20, 20, 20};
+  EXPECT_EQ(listed(report, part, 3, dies(2, 1)), (std::vector<std::uint64_t>{2, dark(1, 5), bright(2, 60), 77}));
+  EXPECT_EQ(listed(report, part, 1, dies(2, 1)), (std::vector<std::uint64_t>{2, dark(1, 5)})) << "of more it counts on";
+  EXPECT_EQ(listed(report, part, 0, dies(2, 1)), std::vector<std::uint64_t>{2});
+  EXPECT_EQ(listed(report, part, 2, {}), (std::vector<std::uint64_t>{2, dark(1, 5), bright(2, 60)}));
+  EXPECT_EQ(listed({0, 0, 0, 1, 1, 1}, {0, 0, 0, 9, 0, 0}, 4, parameters(1, 1, 3)),
+            (std::vector<std::uint64_t>{0, 77, 77, 77, 77}))
       << "of a part that takes less than its buffer";
+  EXPECT_EQ(PixelList::class_in(dark(1ULL << 43U, 65'535)), PixelClass::Dark);
+  EXPECT_EQ(PixelList::place_in(dark(1ULL << 43U, 65'535)), 1ULL << 43U);
+  EXPECT_EQ(PixelList::level_in(bright(3, 65'535)), 65'535);
 }
 
-TEST(ListKernel, ListsSixteenBits) {
-  EXPECT_EQ(listed({0, 0, 5, 0, 0, 1}, 2, to_bytes({{3, 1, 10, 16}, 6})),
-            (std::vector<std::uint64_t>{2, 1 << 16 | 5, 2 << 16 | 256}));
+TEST(ClassifyKernel, ListsSixteenBits) {
+  const Pixels report{0, 0, 0, 1, 0, 0}, part{20, 0, 20, 2, 20, 0};
+  EXPECT_EQ(listed(report, part, 1, dies(1, 1, 16)), (std::vector<std::uint64_t>{1, bright(1, 256)}));
 }
 
-TEST(ListKernel, ThrowsWhereItHasNoRoom) {
-  Pixels report(8), list(7);
-  EXPECT_THROW(list_on_host(launch(report, list, {})), std::invalid_argument);
-  EXPECT_THROW(list_on_gpu(launch(report, list, {}), nullptr), std::invalid_argument);
-  Pixels longer(8);
-  EXPECT_THROW(list_on_host(launch(report, longer, parameters(3, 1, 9))), std::invalid_argument);
+TEST(ClassifyKernel, ThrowsWhereItHasNoRoom) {
+  Pixels pixels(6), list(7), longer(8);
+  EXPECT_THROW(classify_on_host(launch(Read(pixels, pixels), list, {})), std::invalid_argument);
+  EXPECT_THROW(classify_on_gpu(launch(Read(pixels, pixels), list, {}), nullptr), std::invalid_argument);
+  EXPECT_THROW(classify_on_host(launch(Read(pixels, pixels), longer, parameters(3, 1, 9))), std::invalid_argument);
+  EXPECT_THROW(classify_on_host(launch(Read(pixels), longer, {})), std::invalid_argument) << "no part";
+}
+
+TEST(AlignKernel, ThrowsWhereShiftsHaveNoRoom) {
+  Pixels part(12);
+  std::vector<Shift> shifts(5);
+  EXPECT_THROW(align_on_host(launch(Read(part), shifts, dies(2, 2))), std::invalid_argument) << "five, of six dies";
+  EXPECT_THROW(align_on_gpu(launch(Read(part), shifts, dies(2, 2)), nullptr), std::invalid_argument);
+  EXPECT_THROW(compare_on_host(launch(Read(part, shifts), part, dies(2, 2))), std::invalid_argument);
+  shifts.resize(6);
+  const auto wide = to_bytes({{4, 1, 10, 8, 1, 2, 2}, 12});
+  EXPECT_THROW(align_on_host(launch(Read(part), shifts, wide)), std::invalid_argument) << "beyond the right edge";
+  EXPECT_NO_THROW(align_on_host(launch(Read(part), shifts, dies(2, 2))));
+  EXPECT_NO_THROW(align_on_host(launch(Read(part), shifts, {}))) << "no columns, no shifts";
 }
 
 }  // namespace

@@ -29,8 +29,8 @@ TaskSet changed(const TaskSet& set, const std::function<void(TaskSpec&)>& change
   return TaskSet::make(set.machine().value(), spec).value();
 }
 
-ImageSet wafers(int count, int side = 256) {
-  return generate_images({.width = side, .height = side, .seed = 11}, count).value();
+ImageSet wafers(int count, int side = 256, int shift = 0) {
+  return generate_images({.width = side, .height = side, .seed = 11, .shift = shift}, count).value();
 }
 
 /// A run of the inspection on the simulated machine and the virtual clock.
@@ -84,6 +84,33 @@ TEST(InspectionProgram, FindsTheSameInLists) {
   EXPECT_EQ(listed.program.tally().full_lists, 0U);
   for (std::size_t i = 0; i < images.pictures.size(); ++i)
     EXPECT_EQ(listed.program.results()[i].defects, whole.program.results()[i].defects);
+}
+
+// The dies of these images are displaced by up to two pixels.
+TEST(InspectionProgram, FindsDefectsOfDisplacedDiesOnlyWhereItAlignsThem) {
+  constexpr int kSide = 1920;  // dies of 96 x 64 px
+  const ImageSet images = wafers(2, kSide, 2);
+  const TaskSet set = shipped(std::int64_t{kSide} * kSide, "wafer-inspection-list.yaml");
+  EXPECT_TRUE(aligns_dies(set));
+  Inspection aligned(set, images);
+  expect_on_time(aligned.run(3), 3);
+  expect_all_found(aligned, 3, 3 * 12);
+  EXPECT_EQ(aligned.program.tally().full_lists, 0U);
+
+  const TaskSet without = changed(set, [](TaskSpec& task) {
+    for (StreamSpec& stream : *task.job->front().batch) {
+      stream.kernels.erase(stream.kernels.begin());
+      for (tutti::KernelSpec& kernel : stream.kernels) kernel.reads.pop_back();
+      stream.kernels[0].reads.assign(1, stream.to);
+      stream.kernels[1].reads = {stream.kernels[0].writes[0], stream.to};
+    }
+    for (int i = 0; i < 4; ++i) task.buffers.erase(task.buffers.find("shifts" + std::to_string(i)));
+  });
+  EXPECT_FALSE(aligns_dies(without));
+  EXPECT_FALSE(aligns_dies(shipped(256 * 256)));
+  Inspection unaligned(without, images);
+  expect_on_time(unaligned.run(2), 2);
+  EXPECT_GT(unaligned.program.tally().false_alarms, 100U);
 }
 
 // Pictures lie in the eight slots of the ring from the start, in the places of their parts; where there are more, each
@@ -243,7 +270,7 @@ TEST(InspectionProgram, InspectsSixteenBits) {
   expect_on_time(inspection.run(4), 4);
   expect_all_found(inspection, 4, 4 * 12);
   EXPECT_EQ(inspection.program.parts()[0].bytes, 2 * 24'576);
-  EXPECT_EQ(inspection.program.comparison(), (DieComparison{256, 8, 384, 16}));
+  EXPECT_EQ(inspection.program.comparison(), (DieComparison{256, 8, 384, 16, 8, 12, 20}));
 }
 
 // Levels around 30000 and a defect of four pixels that is 200 levels brighter: less than one level of 8 bits (257), and

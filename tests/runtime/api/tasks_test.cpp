@@ -69,7 +69,7 @@ TEST(ApiCheck, BoundsChainsThatARunMeasures) {
   tutti::RunOptions options;
   options.jobs = 100;
   tutti::Kernels kernels;
-  for (const char* const name : {"die_compare", "list_defects"})
+  for (const char* const name : {"die_compare", "classify_defects"})
     ASSERT_TRUE(kernels.add(name, [](const tutti::KernelLaunch&) {}));
   const auto record = tutti::run(*verdict.admitted, kernels, {}, options).value();
   ASSERT_EQ(record.chains.size(), 1U);
