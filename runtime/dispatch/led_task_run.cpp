@@ -222,11 +222,16 @@ void LedTaskRun::buffers_freed(const ReadyJob& ready) {
 Expected<std::unique_ptr<PreparedRun>> prepare_led_run(Executor& executor, const AdmittedTaskSet& admitted,
                                                        std::span<TaskProgram* const> programs,
                                                        std::span<const std::uint64_t> jobs, const RunOptions& options) {
-  for (const TaskProgram* program : programs)
+  for (TaskProgram* const program : programs) {
     if (program->fills_input())
       return invalid_input(
           "a program that fills its buffers as jobs are released needs the host for each of them; with --conductor "
           "host the host leads the run, or the input lies where a device has put it");
+    if (const NamedMemory* const memory = program->memory(); memory != nullptr && !memory->rings().empty())
+      return invalid_input(
+          "a job takes the newest slot of a ring as it is released, and the host chooses it; with --conductor host the "
+          "host leads the run, or give the slots as 'memory', which jobs take in turn");
+  }
   return prepared_by<LedTaskRun>(
       executor, admitted.planned(), programs, options.interrupted,
       [&](LedTaskRun& run) { return run.prepare(programs, jobs, options); },
