@@ -87,8 +87,10 @@ struct RunRecord {
   std::vector<TriggerCounts> triggers{};  ///< [tasks] nothing of those that the clock releases
   std::vector<Replanning> replanned{};    ///< in order of time; behind them the run went on
   std::vector<std::string> notes{};       ///< requests of its thread that the host refused, a sentence each
-  Duration start{};                       ///< on its clock
-  Duration length{};                      ///< from its start to its end
+  /// How long the host could be away while the machine led the run; `kNever`: for all of it. Absent: the host led it.
+  std::optional<Duration> host_away = {};
+  Duration start{};      ///< on its clock
+  Duration length{};     ///< from its start to its end
   Duration processor{};  ///< processor time of the threads that dispatched, and of those of their backends;
                          ///< 0 on a virtual clock
 };

@@ -121,6 +121,7 @@ void LedTaskRun::release_jobs(std::span<const std::uint64_t> jobs, const RunOpti
 void LedTaskRun::make_room(std::span<const std::uint64_t> jobs) {
   TaskRun::make_room(jobs);
   next_.assign(tasks_.size(), 0);
+  record_.host_away = led_->host_away();
   led_->arm();
 }
 

@@ -148,6 +148,7 @@ RunRecord merged(std::span<const Partition> partitions, std::size_t tasks, std::
   for (std::size_t i = 0; i < records.size(); ++i) {
     whole.interrupted = whole.interrupted || records[i].interrupted;
     whole.processor += records[i].processor;
+    if (records[i].host_away) whole.host_away = std::min(whole.host_away.value_or(kNever), *records[i].host_away);
     whole.length = std::max(whole.length, records[i].length);
     add_notes(whole.notes, records[i].notes);
     if (!whole.fatal) whole.fatal = std::move(records[i].fatal);
