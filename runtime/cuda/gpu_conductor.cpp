@@ -386,7 +386,10 @@ bool GpuConductor::is_over() {
   return over_;
 }
 
-Duration GpuConductor::next_look() { return backend_.clock.now() + std::min(host_away_ / 4, reads_ ? kLook : kSeldom); }
+Duration GpuConductor::next_look() {
+  constexpr Duration kAtOnce = std::chrono::microseconds{100};
+  return backend_.clock.now() + std::clamp(host_away_ / 4, kAtOnce, reads_ ? kLook : kSeldom);
+}
 
 bool GpuConductor::note(cudaError_t status, const char* call, int device) {
   auto ok = check(status, call);

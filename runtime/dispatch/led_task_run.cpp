@@ -42,12 +42,16 @@ class LedTaskRun final : public TaskRun {
   void take_records();
   void take(const LedRecord& record);
   void drop_unrecorded(std::uint32_t task, std::uint64_t until);
+  void drop_the_rest();
+  [[nodiscard]] bool is_suspended(TaskId task) const;
+  void note_overrun(const LedRecord& record);
   void end(const LedRecord& record);
 
   std::unique_ptr<LedRun> led_;
   std::optional<JobReleases> releases_;  // releases none: the buffers of jobs pass through it
   std::vector<LedTask> led_tasks_;
-  std::vector<std::uint64_t> next_;  // [tasks] index of the first job without a record
+  std::vector<std::uint64_t> next_;           // [tasks] index of the first job without a record
+  std::vector<std::uint32_t> over_in_a_row_;  // [tasks] jobs over their budget
   BlockingLog blocking_;
 };
 
@@ -121,6 +125,8 @@ void LedTaskRun::release_jobs(std::span<const std::uint64_t> jobs, const RunOpti
 void LedTaskRun::make_room(std::span<const std::uint64_t> jobs) {
   TaskRun::make_room(jobs);
   next_.assign(tasks_.size(), 0);
+  over_in_a_row_.assign(tasks_.size(), 0);
+  record_.suspensions.reserve(tasks_.size());
   record_.host_away = led_->host_away();
   led_->arm();
 }
@@ -136,7 +142,7 @@ void LedTaskRun::run_jobs() {
       end_by(*fault);
       return;
     }
-    if (over) return;
+    if (over) return drop_the_rest();
     if (!record_.interrupted && was_interrupted()) led_->stop();
     over = led_->is_over();
     if (over) continue;  // its last records
@@ -144,6 +150,26 @@ void LedTaskRun::run_jobs() {
     ledger_.review();
     wait_for(std::min(led_->next_look(), next_news().at));
   }
+}
+
+/// All jobs were released, unless the run or their task was stopped; the records of the last ones may have found no
+/// room.
+void LedTaskRun::drop_the_rest() {
+  for (std::uint32_t task = 0; task < led_tasks_.size() && !record_.interrupted; ++task)
+    if (!is_suspended(TaskId{task})) drop_unrecorded(task, led_tasks_[task].jobs);
+}
+
+bool LedTaskRun::is_suspended(TaskId task) const {
+  return std::ranges::find(record_.suspensions, task, &Suspension::task) != record_.suspensions.end();
+}
+
+/// As the conductor does.
+void LedTaskRun::note_overrun(const LedRecord& record) {
+  const LedTask& task = led_tasks_[record.task];
+  std::uint32_t& over = over_in_a_row_[record.task];
+  over = record.finish - record.start > task.budget ? over + 1 : 0;
+  if (task.suspend_after > 0 && over == task.suspend_after)
+    record_.suspensions.push_back({TaskId{record.task}, Duration{record.finish}});
 }
 
 void LedTaskRun::take_records() {
@@ -208,6 +234,7 @@ void LedTaskRun::end(const LedRecord& record) {
   ended.blocker = blocking_.worst();
   ended.record.load = load_of(state.release_of(ready.index), finish - start, Duration{record.in_batches},
                               Duration{record.finish - record.start - record.in_batches});
+  note_overrun(record);
   blocking_.add(ready.task, finish - start - planned_.timings[record.task].wcet);
   end_job(std::move(ended), ready, job_of(ready), finish);
 }

@@ -1,0 +1,138 @@
+// Runs that the simulated machine leads, beside the same runs led by the host: on a virtual clock, and on a machine
+// whose commands cost nothing, both are the same schedule.
+#include "runtime/dispatch/led_task_run.hpp"
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "runtime/dispatch/dispatcher.hpp"
+#include "tests/runtime/task_runs.hpp"
+#include "tests/support/random.hpp"
+
+namespace tutti::internal {
+namespace {
+
+using test::copy_stream;
+using test::Random;
+using test::Station;
+
+/// A program with the pattern's buffers that counts the ends of jobs.
+class Listening final : public TaskProgram {
+ public:
+  Listening(const Topology& machine, const Task& task) : buffers_(machine, task, 1) {}
+  Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const Batch& batch, std::size_t number,
+                                            std::size_t set) override {
+    return buffers_.bind(backend, batch, number, set);
+  }
+  bool fills_input() const override { return fills; }
+  bool hears_of_end() const override { return hears; }
+  void on_finished(const Job&) override { ++finished; }
+
+  bool fills = false, hears = false;
+  int finished = 0;
+
+ private:
+  PatternProgram buffers_;
+};
+
+/// A job copies so many bytes up, a byte/ns, and half of them down.
+Task copying(const Station& station, const std::string& name, std::int64_t bytes, std::int64_t period) {
+  const VertexId mem = station.at("mem0"), gpu = station.at("gpu0");
+  Task task;
+  task.name = name;
+  task.period = task.deadline = Duration{period};
+  task.steps = {station.batch({copy_stream("up", mem, gpu, bytes)}),
+                station.batch({copy_stream("down", gpu, mem, bytes / 2)})};
+  return task;
+}
+
+struct Ran {
+  RunRecord record;
+  int finished = 0;  ///< that programs heard of
+};
+
+/// Runs a set that is admitted. @param hears  whether programs hear of ends
+Ran run_by(ConductorKind conductor, const TaskSet& set, Station& station, bool hears, std::uint64_t jobs = 60) {
+  std::vector<std::unique_ptr<Listening>> programs;
+  std::vector<TaskProgram*> table;
+  for (const Task& task : set.tasks) {
+    programs.push_back(std::make_unique<Listening>(station.machine, task));
+    programs.back()->hears = hears;
+    table.push_back(programs.back().get());
+  }
+  RunOptions options;
+  options.jobs = jobs;
+  options.conductor = conductor;
+  auto record = run_tasks(station.executor, test::admit(set), table, options);
+  if (!record) return ADD_FAILURE() << record.error().text(), Ran{};
+  Ran ran{*std::move(record)};
+  for (const auto& program : programs) ran.finished += program->finished;
+  return ran;
+}
+
+void expect_same(const TaskSet& set, const RunRecord& led, const RunRecord& by_host) {
+  EXPECT_EQ(test::rows_of(set, led), test::rows_of(set, by_host));
+  ASSERT_EQ(led.jobs.size(), by_host.jobs.size());
+  for (std::size_t i = 0; i < led.jobs.size(); ++i) {
+    EXPECT_EQ(led.jobs[i].verdict, by_host.jobs[i].verdict);
+    EXPECT_EQ(led.jobs[i].broken, by_host.jobs[i].broken);
+  }
+}
+
+// Each job of admitted sets of 1 to 4 tasks starts and ends as the host would let it, and each end is heard of.
+TEST(LedTaskRun, IsTheScheduleOfTheHost) {
+  for (std::uint64_t seed = 1; seed <= test::rounds(std::uint64_t{200}); ++seed) {
+    Random random(seed);
+    Station led, by_host;
+    TaskSet set{led.machine, std::array{Policy::Edf, Policy::Rm, Policy::Dm}[seed % 3], {}};
+    const int tasks = random.between(1, 4);
+    for (int i = 0; i < tasks; ++i)  // of at most 40 % of the time together, and none blocks for more than a period
+      set.tasks.push_back(
+          copying(led, std::string(1, static_cast<char>('a' + i)), random.between(2, 60), random.between(900, 2000)));
+    const bool hears = random.one_in(2);
+    const Ran one = run_by(ConductorKind::Gpu, set, led, hears),
+              other = run_by(ConductorKind::Host, set, by_host, hears);
+    expect_same(set, one.record, other.record);
+    EXPECT_EQ(one.finished, hears ? 60 : 0);
+    EXPECT_TRUE(one.record.host_away.has_value());
+    EXPECT_FALSE(other.record.host_away.has_value());
+    if (HasFailure()) FAIL() << "seed " << seed;
+  }
+}
+
+// A job has the machine for 90 ns, more than its budget of 50: after three of them its task is suspended, and of 20
+// jobs 17 never come.
+TEST(LedTaskRun, SuspendsAsTheHostDoes) {
+  Station led, by_host;
+  TaskSet set{led.machine, Policy::Edf, {copying(led, "a", 60, 1000)}};
+  set.tasks.front().overrun = {OverrunPolicy::Continue, Duration{50}, 3};
+  const RunRecord one = run_by(ConductorKind::Gpu, set, led, false, 20).record;
+  const RunRecord other = run_by(ConductorKind::Host, set, by_host, false, 20).record;
+  expect_same(set, one, other);
+  ASSERT_EQ(one.suspensions.size(), 1U);
+  EXPECT_EQ(one.suspensions.front().task, other.suspensions.front().task);
+  EXPECT_EQ(one.suspensions.front().at, other.suspensions.front().at);
+  EXPECT_EQ(one.jobs.size(), 3U);
+}
+
+TEST(LedTaskRun, NeedsInputThatIsThere) {
+  Station station;
+  const TaskSet set{station.machine, Policy::Edf, {copying(station, "a", 60, 1000)}};
+  Listening program(station.machine, set.tasks.front());
+  program.fills = true;
+  TaskProgram* const table[] = {&program};
+  RunOptions options;
+  options.jobs = 1;
+  options.conductor = ConductorKind::Gpu;
+  const auto record = run_tasks(station.executor, test::admit(set), table, options);
+  ASSERT_FALSE(record.has_value());
+  EXPECT_EQ(record.error().code, ErrorCode::InvalidInput);
+  EXPECT_EQ(record.error().message.find("a program that fills its buffers as jobs are released"), 0U);
+}
+
+}  // namespace
+}  // namespace tutti::internal
