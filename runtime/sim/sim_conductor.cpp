@@ -139,8 +139,10 @@ Duration SimLedRun::next_look() {
   advance();
   const Duration now = backend_->clock_->now();
   if (!begun_ || over_) return now;
-  // Jobs in time end by the last deadline: then the host looks at the end of what is late.
-  const Duration end{std::max(last_deadline_, next_instant())};
+  // A program that reads what jobs leave sees each end. Jobs in time end by the last deadline: then the host looks at
+  // the end of what is late.
+  const bool reads = std::ranges::any_of(set_.tasks, &LedTask::is_read);
+  const Duration end{reads ? std::max(next_instant(), at_ + 1) : std::max(last_deadline_, next_instant())};
   const Duration half = std::max(host_away_ / 2, Duration{1});
   return std::min(add_saturating(now, half), add_saturating(epoch_, end));
 }
