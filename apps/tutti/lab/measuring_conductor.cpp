@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -90,21 +91,23 @@ Expected<std::vector<CostSample>> measure_led_costs(Executor& executor, std::vec
   auto buffers = ScratchBuffers::make(executor.backend(), operations);
   if (!buffers) return tl::unexpected(std::move(buffers.error()));
   programs::Progress progress("costs of what a GPU leads", samples.size());
+  std::optional<Error> refused;
   for (std::size_t i = 0; i < samples.size(); ++i) {
     progress.step();
     const ExecutionPlan planned = plan(*find_planner("all_at_once"), operations[i]);
     const int jobs = i < 2 ? 10 * options.repetitions_of_one : 3 * options.repetitions;
     auto run = executor.backend().lead(set_of(planned, buffers->bind(operations[i]), jobs, samples[i].lanes));
-    if (!run && samples[i].lanes > 0) continue;  // the GPU has not so many
     if (!run) {
-      if (options.note) options.note("costs of what a GPU leads are not measured: " + run.error().message);
-      return std::vector<CostSample>{};
+      refused = std::move(run.error());
+      continue;
     }
     auto times = times_of(executor, **run, options);
     if (!times) return tl::unexpected(std::move(times.error()));
     samples[i].ns = *std::move(times);
   }
   std::erase_if(samples, [](const CostSample& sample) { return sample.ns.empty(); });
+  if (samples.empty() && refused && options.note)
+    options.note("costs of what a GPU leads are not measured: " + refused->message);
   return samples;
 }
 

@@ -11,7 +11,8 @@ namespace tutti::internal {
 
 /// Measures samples as runs that a GPU leads, one after the other, each a job of one batch again and again: from when a
 /// job could start until the conductor has seen its end. The first samples have most jobs: they show rare delays.
-/// @return samples with their times; none where this host's GPUs lead no runs, which is noted
+/// @return samples with their times, without those that are refused (staged copies, more lanes than there are); none
+///         where this host's GPUs lead no runs, which is noted
 /// @errors Machine: the buffers do not fit, a run failed. InvalidInput: interrupted.
 [[nodiscard]] Expected<std::vector<CostSample>> measure_led_costs(Executor& executor, std::vector<CostSample> samples,
                                                                   const CostOptions& options);

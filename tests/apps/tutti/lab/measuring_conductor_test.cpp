@@ -1,0 +1,58 @@
+#include "apps/tutti/lab/measuring_conductor.hpp"
+
+#include <memory>
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "model/calibration/cost_batch.hpp"
+#include "model/planners/planner.hpp"
+#include "tests/runtime/small_machine.hpp"
+
+namespace tutti::internal {
+namespace {
+
+using test::Station;
+
+CostOptions few() {
+  CostOptions options;
+  options.repetitions = options.repetitions_of_one = 2;
+  options.largest = Bytes{4 << 10};
+  return options;
+}
+
+// The simulated machine takes its dispatch of 7 us and the length of the plan, whichever lane has its turn. gpu2
+// reaches no other GPU: its staged copies are left out, and all else is there.
+TEST(MeasuringConductor, TimesAreThoseOfTheMachine) {
+  Station station(
+      std::make_unique<VirtualClock>(), Station::make_sim,
+      test::changed(test::small_machine(), [](MachineSpec& spec) { spec.setup.dispatch = Duration{7000}; }));
+  const auto samples = measure_led_costs(station.executor, plan_led_costs(station.machine, few()), few());
+  ASSERT_TRUE(samples.has_value()) << samples.error().text();
+  std::set<int> lanes;
+  std::set<CostWork> works;
+  for (const CostSample& sample : *samples) {
+    const Batch batch = cost_batch(station.machine, sample).value().batch;
+    const double length = as_ns(plan(*find_planner("all_at_once"), batch).timeline.latency);
+    for (const double ns : sample.ns) EXPECT_NEAR(ns, 7000 + length, 1) << to_string(sample.work);
+    lanes.insert(sample.lanes);
+    works.insert(sample.work);
+  }
+  EXPECT_EQ(lanes.size(), 2U);
+  EXPECT_EQ(works, (std::set{CostWork::Up, CostWork::Down, CostWork::Peer, CostWork::Kernel, CostWork::LoneKernels}));
+}
+
+TEST(MeasuringConductor, AMachineThatLeadsNothingIsNoted) {
+  Station station(std::make_unique<RealClock>());
+  CostOptions options = few();
+  std::string note;
+  options.note = [&](const std::string& sentence) { note = sentence; };
+  const auto samples = measure_led_costs(station.executor, plan_led_costs(station.machine, options), options);
+  ASSERT_TRUE(samples.has_value()) << samples.error().text();
+  EXPECT_TRUE(samples->empty());
+  EXPECT_EQ(note.find("costs of what a GPU leads are not measured: "), 0U) << note;
+}
+
+}  // namespace
+}  // namespace tutti::internal
