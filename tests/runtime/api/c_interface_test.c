@@ -186,7 +186,7 @@ static void tasks_run(const char* folder) {
   seen counts = {0, 0, 0};
   tutti_run_summary summary;
   tutti_run_options options = {0};
-  tutti_task_program program = {"command", on_ready, NULL, &counts, NULL, NULL, NULL, NULL, NULL, NULL, 0};
+  tutti_task_program program = {"command", on_ready, NULL, &counts, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, 0};
   snprintf(path, sizeof path, "%s/two_tasks.yaml", folder);
   tutti_task_set* set = tutti_task_set_load(path);
   check(tutti_task_set_size(set) == 2 && strcmp(tutti_task_set_name(set, 1), "command") == 0, "two tasks are read");
@@ -243,7 +243,7 @@ static void tasks_come_and_go(const char* folder) {
   const char* running[] = {"image"};
   tutti_run_summary summary;
   tutti_run_options options = {0};
-  tutti_task_program program = {"command", leave, NULL, &seen, NULL, NULL, NULL, NULL, NULL, NULL, 0};
+  tutti_task_program program = {"command", leave, NULL, &seen, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, 0};
   snprintf(path, sizeof path, "%s/two_tasks.yaml", folder);
   tutti_task_set* set = tutti_task_set_load(path);
   tutti_kernels* kernels = tutti_kernels_new();
@@ -281,7 +281,7 @@ static void texts_are_read(void) {
   size_t steps = 0;
   int64_t latency = 0, limit = 0;
   tutti_run_options options = {0};
-  tutti_task_program program = {"inspect", NULL, NULL, &steps, host_step, NULL, NULL, NULL, NULL, NULL, 0};
+  tutti_task_program program = {"inspect", NULL, NULL, &steps, host_step, NULL, NULL, NULL, NULL, NULL, 0, NULL, 0};
   tutti_machine* machine = tutti_machine_parse(
       "{version: 1, machine: {name: m, vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}, "
       "links: [{from: mem0, to: gpu0, bandwidth: 12 GB/s, back: 12 GB/s}]}}");
@@ -352,7 +352,7 @@ static void buffers_have_names(void) {
   unsigned char memory[8] = {0};
   const tutti_slot slots[1] = {{"in", memory, sizeof memory}};
   tutti_run_options options = {0};
-  tutti_task_program program = {"add", bring, expect_sum, &seen, NULL, NULL, NULL, NULL, keep_term, slots, 1};
+  tutti_task_program program = {"add", bring, expect_sum, &seen, NULL, NULL, NULL, NULL, keep_term, slots, 1, NULL, 0};
   tutti_kernels* kernels = tutti_kernels_new();
   tutti_machine* machine = tutti_machine_parse(
       "{version: 1, machine: {name: m, vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}, "
@@ -464,8 +464,9 @@ static void triggers_release_jobs(const char* folder) {
   check(set != NULL, "a set with an external release");
   tutti_verdict* verdict = tutti_check(set, NULL);
   firing fires = {tutti_trigger_new(), 0};
-  tutti_task_program programs[2] = {{"clock", NULL, fire, &fires, NULL, NULL, NULL, NULL, NULL, NULL, 0},
-                                    {"frame", count_frame, NULL, &fires, NULL, NULL, NULL, NULL, NULL, NULL, 0}};
+  tutti_task_program programs[2] = {
+      {"clock", NULL, fire, &fires, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, 0},
+      {"frame", count_frame, NULL, &fires, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, 0}};
   tutti_task_trigger trigger = {"frame", fires.trigger};
   tutti_run_options options = {0};
   options.arrivals_before_ns = 100000000;
