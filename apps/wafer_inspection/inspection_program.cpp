@@ -77,7 +77,8 @@ Expected<std::vector<Bytes>> declared_parts(const tutti::TaskSet& tasks) {
 
 bool aligns_dies(const tutti::TaskSet& tasks) {
   const auto batches = tasks.batches(tasks.spec().tasks.front().name);
-  const auto& kernels = batches->at(kParts).spec().streams.front().kernels;
+  const tutti::BatchSpec parts = batches->at(kParts).spec();
+  const auto& kernels = parts.streams.front().kernels;
   return !kernels.empty() && kernels.front().name == kAlignKernel;
 }
 
