@@ -15,19 +15,25 @@ namespace {
 
 using test::Station;
 
+/// The small machine with room for these samples, and a dispatch of 7 us.
+Topology roomy_machine() {
+  return test::changed(test::small_machine(), [](MachineSpec& spec) {
+    spec.setup.dispatch = Duration{7000};
+    for (Vertex& vertex : spec.vertices) vertex.memory = {};
+  });
+}
+
 CostOptions few() {
   CostOptions options;
   options.repetitions = options.repetitions_of_one = 2;
-  options.largest = Bytes{4 << 10};
+  options.largest = Bytes{64 << 10};
   return options;
 }
 
 // The simulated machine takes its dispatch of 7 us and the length of the plan, whichever lane has its turn. gpu2
 // reaches no other GPU: its staged copies are left out, and all else is there.
 TEST(MeasuringConductor, TimesAreThoseOfTheMachine) {
-  Station station(
-      std::make_unique<VirtualClock>(), Station::make_sim,
-      test::changed(test::small_machine(), [](MachineSpec& spec) { spec.setup.dispatch = Duration{7000}; }));
+  Station station(std::make_unique<VirtualClock>(), Station::make_sim, roomy_machine());
   const auto samples = measure_led_costs(station.executor, plan_led_costs(station.machine, few()), few());
   ASSERT_TRUE(samples.has_value()) << samples.error().text();
   std::set<int> lanes;
@@ -44,7 +50,7 @@ TEST(MeasuringConductor, TimesAreThoseOfTheMachine) {
 }
 
 TEST(MeasuringConductor, AMachineThatLeadsNothingIsNoted) {
-  Station station(std::make_unique<RealClock>());
+  Station station(std::make_unique<RealClock>(), Station::make_sim, roomy_machine());
   CostOptions options = few();
   std::string note;
   options.note = [&](const std::string& sentence) { note = sentence; };
