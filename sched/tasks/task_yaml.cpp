@@ -39,8 +39,14 @@ TaskSetSpec overridden(TaskSetSpec spec, const std::string& path, const TaskFile
 
 /// What leads the jobs of a set that could have asked a GPU.
 std::vector<Error> notes_on_conductor(const TaskSet& set) {
-  if (set.why_host.empty()) return {};
-  return {{ErrorCode::InvalidInput, "the host leads its jobs, in place of a GPU: " + set.why_host, {}, "deadline_at"}};
+  std::vector<Error> notes;
+  if (!set.why_host.empty()) {
+    Error& note = notes.emplace_back();
+    note.code = ErrorCode::InvalidInput;
+    note.message = "the host leads its jobs, in place of a GPU: " + set.why_host;
+    note.field = "deadline_at";
+  }
+  return notes;
 }
 
 Expected<TaskStudy> make_study(const std::string& path, TaskSetSpec spec, Faults faults,

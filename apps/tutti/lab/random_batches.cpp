@@ -36,9 +36,9 @@ constexpr std::array kMixes{Mix{true, false, false, false, false},      Mix{fals
                             Mix{true, true, false, false, false, true}, Mix{true, false, false, false, false, true},
                             Mix{false, true, false, false, false, true}};
 
-class Drawing {
+class BatchDrawing {
  public:
-  Drawing(const Topology& machine, const Planner& planner, const RandomBatchOptions& options)
+  BatchDrawing(const Topology& machine, const Planner& planner, const RandomBatchOptions& options)
       : machine_(machine), planner_(planner), options_(options), random_(options.seed) {}
 
   Expected<std::vector<VerifiedBatch>> draw() {
@@ -210,7 +210,7 @@ class Drawing {
 
 Expected<std::vector<VerifiedBatch>> random_batches(const Topology& machine, const Planner& planner,
                                                     const RandomBatchOptions& options) {
-  return Drawing(machine, planner, options).draw();
+  return BatchDrawing(machine, planner, options).draw();
 }
 
 std::vector<std::string> groups_of(const Batch& batch) {
