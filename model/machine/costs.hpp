@@ -199,10 +199,12 @@ inline constexpr std::array kFurtherCosts{
 
 /// A cost that a machine may lack: its key, its name, and what it takes the place of.
 struct ConductorCost {
+  using Member = std::optional<Cost> SetupTimes::*;
+
   std::string_view key;
   std::string_view what;
-  std::optional<Cost> SetupTimes::*cost;
-  Cost SetupTimes::*in_place_of;
+  Member cost;
+  NamedCost::Member in_place_of;
 };
 /// The costs of jobs that a GPU leads; a machine has all of them or none.
 inline constexpr std::array kConductorCosts{

@@ -23,7 +23,7 @@ Topology roomy_machine() {
   });
 }
 
-CostOptions few() {
+CostOptions few_led() {
   CostOptions options;
   options.repetitions = options.repetitions_of_one = 2;
   options.largest = Bytes{64 << 10};
@@ -34,7 +34,7 @@ CostOptions few() {
 // reaches no other GPU: its staged copies are left out, and all else is there.
 TEST(MeasuringConductor, TimesAreThoseOfTheMachine) {
   Station station(std::make_unique<VirtualClock>(), Station::make_sim, roomy_machine());
-  const auto samples = measure_led_costs(station.executor, plan_led_costs(station.machine, few()), few());
+  const auto samples = measure_led_costs(station.executor, plan_led_costs(station.machine, few_led()), few_led());
   ASSERT_TRUE(samples.has_value()) << samples.error().text();
   std::set<int> lanes;
   std::set<CostWork> works;
@@ -51,7 +51,7 @@ TEST(MeasuringConductor, TimesAreThoseOfTheMachine) {
 
 TEST(MeasuringConductor, AMachineThatLeadsNothingIsNoted) {
   Station station(std::make_unique<RealClock>(), Station::make_sim, roomy_machine());
-  CostOptions options = few();
+  CostOptions options = few_led();
   std::string note;
   options.note = [&](const std::string& sentence) { note = sentence; };
   const auto samples = measure_led_costs(station.executor, plan_led_costs(station.machine, options), options);
