@@ -12,16 +12,12 @@
 #include <gtest/gtest.h>
 #include <tutti/tutti.hpp>
 
+#include "tests/runtime/api/sentence_of.hpp"
+
 namespace {
 
 using tutti::TaskSet;
-
-/// Why something was refused.
-template <class T>
-std::string sentence_of(const tutti::Expected<T>& answer) {
-  EXPECT_FALSE(answer.has_value());
-  return answer ? "" : answer.error().message;
-}
+using tutti::test::sentence_of;
 
 /// A camera's image goes up and is compared with a reference that is kept; the host decides by the number of bytes that
 /// differ. A state counts the jobs.

@@ -10,15 +10,12 @@
 #include <gtest/gtest.h>
 #include <tutti/tutti.hpp>
 
+#include "tests/runtime/api/sentence_of.hpp"
+
 namespace {
 
 using tutti::Ring;
-
-template <class T>
-std::string sentence_of(const tutti::Expected<T>& answer) {
-  EXPECT_FALSE(answer.has_value());
-  return answer ? "" : answer.error().message;
-}
+using tutti::test::sentence_of;
 
 /// Up to two jobs are alive. `look` reads what `inspect` has; `other` writes its own frame.
 constexpr const char* kTasks = R"(version: 1
