@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 #include <tutti/tutti.hpp>
 
-#include "tests/runtime/api/sentence_of.hpp"
+#include "sentence_of.hpp"
 
 namespace {
 
