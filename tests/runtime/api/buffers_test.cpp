@@ -12,12 +12,16 @@
 #include <gtest/gtest.h>
 #include <tutti/tutti.hpp>
 
-#include "sentence_of.hpp"
-
 namespace {
 
 using tutti::TaskSet;
-using tutti::test::sentence_of;
+
+/// Why something was refused.
+template <class T>
+std::string sentence_of(const tutti::Expected<T>& answer) {
+  EXPECT_FALSE(answer.has_value());
+  return answer ? "" : answer.error().message;
+}
 
 /// A camera's image goes up and is compared with a reference that is kept; the host decides by the number of bytes that
 /// differ. A state counts the jobs.
