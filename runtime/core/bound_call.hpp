@@ -1,4 +1,6 @@
 #pragma once
+#include <exception>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +28,19 @@ struct BoundCall {
             writes};
   }
 };
+
+/// What a call of a kernel's code throws, in words; nothing: it returns.
+template <class Call>
+[[nodiscard]] std::optional<std::string> thrown_by(const Call& call) {
+  try {
+    call();
+    return std::nullopt;
+  } catch (const std::exception& exception) {
+    return exception.what();
+  } catch (...) {
+    return "it threw something that is no std::exception";
+  }
+}
 
 /// The kernels of a stream, in their order.
 /// @pre the stream has a kernel, which is registered, and the binding passed `check_bindings`.

@@ -26,6 +26,9 @@ struct LedTask {
   std::uint32_t suspend_after = 0;  ///< so many overruns in a row suspend it; 0: never
   bool skips = false;               ///< an overrun skips the next job
   bool is_read = false;             ///< the host says when the buffers of a job are free; otherwise they are at its end
+
+  /// Number of jobs.
+  [[nodiscard]] constexpr std::uint64_t count() const { return jobs > first_job ? jobs - first_job : 0; }
 };
 
 /// What a conductor knows of a task during a run.
@@ -112,16 +115,19 @@ struct LedJobs {
     return idle;
   }
 
-  /// The job that started last has ended.
-  TUTTI_HOST_DEVICE constexpr void ended(std::uint32_t task, bool over_budget) {
+  /// The job that started last has ended. @return whether that suspends its task
+  TUTTI_HOST_DEVICE constexpr bool ended(std::uint32_t task, bool over_budget) {
     LedTaskState& state = states[task];
     state.over_in_a_row = over_budget ? state.over_in_a_row + 1 : 0;
     if (over_budget && tasks[task].skips) state.skips_next = true;
-    if (tasks[task].suspend_after > 0 && state.over_in_a_row >= tasks[task].suspend_after) {
+    const bool suspends =
+        tasks[task].suspend_after > 0 && state.over_in_a_row >= tasks[task].suspend_after && !state.suspended;
+    if (suspends) {
       state.suspended = true;
       state.next_arrival = kNoInstant;
     }
     update_due(task);
+    return suspends;
   }
   /// Nobody needs the buffers of a job any more.
   TUTTI_HOST_DEVICE constexpr void give_back(std::uint32_t task, std::uint64_t index) {

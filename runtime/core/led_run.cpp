@@ -61,8 +61,6 @@ Duration lasts(const LedTask& task, std::uint64_t ahead) {
   return Duration{ahead > waiting ? static_cast<Ns>(ahead - waiting) * task.period : 0};
 }
 
-std::uint64_t jobs_of(const LedTask& task) { return task.jobs - std::min(task.jobs, task.first_job); }
-
 }  // namespace
 
 Expected<void> check_led(const LedSet& set) {
@@ -81,7 +79,7 @@ Expected<std::vector<std::uint64_t>> runs_ahead(const LedSet& set, std::span<con
     const LedTask& task = set.tasks[i];
     const auto periods =
         static_cast<std::uint64_t>(((asked ? set.host_away : kNotAsked).count() - 1) / task.period + 1);
-    ahead.push_back(std::min(jobs_of(task), most_waiting(task) + periods));
+    ahead.push_back(std::min(task.count(), most_waiting(task) + periods));
     if (ahead.back() <= most[i]) continue;
     if (asked || most[i] == 0)
       return invalid_input(fmt::format(
@@ -95,7 +93,7 @@ Expected<std::vector<std::uint64_t>> runs_ahead(const LedSet& set, std::span<con
 Duration host_away(const LedSet& set, std::span<const std::uint64_t> ahead) {
   Duration least = kNever;
   for (std::size_t i = 0; i < set.tasks.size(); ++i)
-    if (ahead[i] < jobs_of(set.tasks[i])) least = std::min(least, lasts(set.tasks[i], ahead[i]));
+    if (ahead[i] < set.tasks[i].count()) least = std::min(least, lasts(set.tasks[i], ahead[i]));
   return least;
 }
 

@@ -18,9 +18,6 @@ struct LedSet {
   std::vector<std::vector<std::vector<BoundPlan>>> plans;  ///< [tasks][buffer sets][batches of a job]
   Duration host_away{};  ///< how long the host may be away: so much is armed ahead; 0: as much as queues take, for
                          ///< 100 ms at most, since what no job has had runs out at the end
-
-  /// Where the batches of a task's jobs begin among those of all tasks.
-  [[nodiscard]] const LedBatch* batches_of(std::size_t task) const { return batches.data() + tasks[task].first_batch; }
 };
 
 /// Whether a conductor can lead all batches of a set. For backends.

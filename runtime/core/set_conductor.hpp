@@ -37,6 +37,7 @@ struct LedRecord {
   Ns in_batches = 0;           ///< sum, from the opening of each batch until its end was seen
   Ns excess = 0;               ///< largest of a batch over its latest finish; 0: none
   std::uint32_t of_batch = 0;  ///< whose that is, in the job
+  bool suspends = false;       ///< it is the overrun that ends its task
   std::uint32_t missed = 0;    ///< records before this one that found no room: their jobs are those whose indices are
                                ///< in no record
 };
@@ -200,7 +201,7 @@ class SetConductor {
   TUTTI_HOST_DEVICE constexpr bool hold(Ns now) {
     if (now < until_) return true;
     const LedTask& task = jobs_.tasks[record_.task];
-    jobs_.ended(record_.task, record_.finish - record_.start > task.budget);
+    record_.suspends = jobs_.ended(record_.task, record_.finish - record_.start > task.budget);
     if (!task.is_read) give_back(record_.task);
     write();
     free_since_ = now;

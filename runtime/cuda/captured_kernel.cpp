@@ -57,20 +57,15 @@ struct Outcome {
   std::string kernel_name{};  ///< that was called last
 };
 
-std::string failed_with(cudaError_t refused) {
-  return fmt::format("failed: {}; its batch's results are invalid", cudaGetErrorString(refused));
+std::string failed_with(std::string_view what) {
+  return fmt::format("failed: {}; its batch's results are invalid", what);
 }
+std::string failed_with(cudaError_t refused) { return failed_with(cudaGetErrorString(refused)); }
 
 /// Calls a callable and returns its failure, with the kernel's name; empty where there is none.
 std::string call(const DeviceKernel& callable, const BoundCall& bound, cudaStream_t stream) {
-  try {
-    callable(bound.launch(), stream);
-  } catch (const std::exception& exception) {
-    return fmt::format("failed: {}; its batch's results are invalid", exception.what());
-  } catch (...) {
-    return "failed: it threw something that is no std::exception; its batch's results are invalid";
-  }
-  return "";
+  const auto thrown = thrown_by([&] { callable(bound.launch(), stream); });
+  return thrown ? failed_with(*thrown) : "";
 }
 
 /// Takes memory for the first run, zeroed.

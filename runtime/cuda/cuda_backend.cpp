@@ -207,6 +207,8 @@ class CudaBackend final : public DeviceBackend {
 
  private:
   [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size, Contents contents);
+  /// Checks a plan with its data, and completes it.
+  [[nodiscard]] Expected<void> accept(BoundPlan& bound);
   [[nodiscard]] Expected<void> check_is_mine(VertexId where) const {
     const Vertex& vertex = devices_->machine.vertex(where);
     if (vertex.kind == VertexKind::Device)
@@ -251,8 +253,8 @@ Expected<Buffer> CudaBackend::wrap(VertexId where, std::span<std::byte> memory, 
   });
 }
 
-Expected<std::unique_ptr<BackendBatch>> CudaBackend::prepare(BoundPlan bound) {
-  if (auto ok = check_bindings(bound.plan.batch, bound.bindings); !ok) return tl::unexpected(std::move(ok.error()));
+Expected<void> CudaBackend::accept(BoundPlan& bound) {
+  if (auto ok = check_bindings(bound.plan.batch, bound.bindings); !ok) return ok;
   if (devices_->machine.gpus().empty()) return invalid_input("this machine has no GPU; the sim backend needs none");
   if (devices_->lanes.empty())
     return invalid_input(
@@ -266,10 +268,15 @@ Expected<std::unique_ptr<BackendBatch>> CudaBackend::prepare(BoundPlan bound) {
       return tl::unexpected(check_is_mine(sends ? stream.transfer->from : stream.transfer->to).error());
     }
     if (!stream.kernel) continue;
-    if (auto known = devices_->kernels.check(stream); !known) return tl::unexpected(std::move(known.error()));
-    if (auto ok = check_is_mine(stream.kernel->on); !ok) return tl::unexpected(std::move(ok.error()));
+    if (auto known = devices_->kernels.check(stream); !known) return known;
+    if (auto ok = check_is_mine(stream.kernel->on); !ok) return ok;
   }
   fill_kernel_inputs(bound.plan.batch, bound.bindings);
+  return {};
+}
+
+Expected<std::unique_ptr<BackendBatch>> CudaBackend::prepare(BoundPlan bound) {
+  if (auto ok = accept(bound); !ok) return tl::unexpected(std::move(ok.error()));
   const DeviceGuard guard(devices_->some_device());
   const auto as_batch = [](auto&& made) -> std::unique_ptr<BackendBatch> { return std::move(made); };
   if (bound.overlaps) return CudaOperation::make(*devices_, std::move(bound)).map(as_batch);
@@ -282,11 +289,8 @@ Expected<std::unique_ptr<LedRun>> CudaBackend::lead(LedSet set) {
         "a GPU can only lead runs that wait behind its gates, and here the host starts every command (host_timed)");
   for (auto& sets : set.plans)
     for (auto& batches : sets)
-      for (BoundPlan& bound : batches) {
-        if (auto ok = check_bindings(bound.plan.batch, bound.bindings); !ok)
-          return tl::unexpected(std::move(ok.error()));
-        fill_kernel_inputs(bound.plan.batch, bound.bindings);
-      }
+      for (BoundPlan& bound : batches)
+        if (auto ok = accept(bound); !ok) return tl::unexpected(std::move(ok.error()));
   const DeviceGuard guard(devices_->some_device());
   return GpuConductor::make(*devices_, std::move(set)).map([](auto&& made) -> std::unique_ptr<LedRun> {
     return std::move(made);

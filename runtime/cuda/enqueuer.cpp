@@ -365,15 +365,9 @@ void Enqueuer::drain(const Command& command, const Ring& ring, const Chunk& chun
 /// Calls a kernel of a command. @return whether it did not throw
 template <class Call>
 bool Enqueuer::call_kernel(const Command& command, const BoundCall& kernel, const Call& call) {
-  try {
-    call();
-    return true;
-  } catch (const std::exception& exception) {
-    kernel_failed(command, kernel.name, exception.what());
-  } catch (...) {
-    kernel_failed(command, kernel.name, "it threw something that is no std::exception");
-  }
-  return false;
+  const auto thrown = thrown_by(call);
+  if (thrown) kernel_failed(command, kernel.name, *thrown);
+  return !thrown;
 }
 
 void Enqueuer::launch(std::uint32_t position) {

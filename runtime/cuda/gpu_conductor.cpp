@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <thread>
+#include <type_traits>
 
 #include <fmt/format.h>
 
@@ -19,22 +21,26 @@ constexpr Duration kLook = std::chrono::milliseconds{1}, kSeldom = std::chrono::
 /// Arrays that lie one behind the other, each from a cache line on.
 class Arrays {
  public:
+  /// @param pointer  set to the array's first element by `place_at`
   template <class T>
-  std::size_t add(std::span<const T> values) {
+  void add(T*& pointer, std::span<const std::remove_const_t<T>> values) {
     const std::size_t at = bytes_.size();
     bytes_.resize((at + values.size_bytes() + kCacheLine - 1) / kCacheLine * kCacheLine);
     if (!values.empty()) std::memcpy(bytes_.data() + at, values.data(), values.size_bytes());
-    return at;
+    placed_.push_back([&pointer, at](std::byte* memory) { pointer = reinterpret_cast<T*>(memory + at); });
   }
   template <class T>
-  std::size_t add_zeros(std::size_t count) {
-    const std::vector<T> zeros(count);
-    return add(std::span<const T>(zeros));
+  void add_zeros(T*& pointer, std::size_t count) {
+    add(pointer, std::span<const T>(std::vector<T>(count)));
+  }
+  void place_at(std::byte* memory) const {
+    for (const auto& place : placed_) place(memory);
   }
   [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
 
  private:
   std::vector<std::byte> bytes_;
+  std::vector<std::function<void(std::byte*)>> placed_;
 };
 
 }  // namespace
@@ -46,8 +52,10 @@ Expected<std::unique_ptr<GpuConductor>> GpuConductor::make(BoundDevices& backend
 }
 
 GpuConductor::~GpuConductor() {
-  if (launched_) end_conductor();
-  let_out();
+  if (launched_) {
+    end_conductor();
+    let_out();
+  }
   if (backend_.lost) abandon();
   for (const auto& [device, stream] : lent_) backend_.lanes.at(device).take_back(stream);
 }
@@ -95,23 +103,24 @@ Expected<void> GpuConductor::prepare() {
 }
 
 Expected<void> GpuConductor::find_leader(const Lists& lists) {
+  std::vector<int> devices;
   for (const auto& batches : lists)
     for (const CommandList& list : batches)
       for (const VertexId gpu : list.lanes)
-        if (const int device = backend_.device_of(gpu); std::ranges::find(devices_, device) == devices_.end())
-          devices_.push_back(device);
-  std::ranges::sort(devices_);
+        if (const int device = backend_.device_of(gpu); std::ranges::find(devices, device) == devices.end())
+          devices.push_back(device);
+  std::ranges::sort(devices);
   const auto leads = [&](int device) {
     return std::ranges::all_of(
-        devices_, [&](int other) { return backend_.reaches(device, other) && backend_.reaches(other, device); });
+        devices, [&](int other) { return backend_.reaches(device, other) && backend_.reaches(other, device); });
   };
-  const auto leader = std::ranges::find_if(devices_, leads);
-  if (leader == devices_.end())
+  const auto leader = std::ranges::find_if(devices, leads);
+  if (leader == devices.end())
     return invalid_input(
         "no GPU of the set reaches the memory of all others, as one must that opens their gates; with --conductor host "
         "the host does");
   leader_ = *leader;
-  for (const int device : devices_) {
+  for (const int device : devices) {
     const DeviceGuard guard(device);
     if (auto ok = check(load_led_kernels(), "cudaFuncGetAttributes"); !ok) return ok;
   }
@@ -256,44 +265,33 @@ Expected<void> GpuConductor::make_arrays() {
   for (const LedTask& task : set_.tasks) sets += task.sets;
   std::vector<LedGate*> gates;
   for (const Gate& gate : gates_) gates.push_back(gate.words);
+  const std::size_t tasks = set_.tasks.size();
   Arrays arrays;
-  const std::size_t tasks = arrays.add(std::span<const LedTask>(set_.tasks));
-  const std::size_t states = arrays.add_zeros<LedTaskState>(set_.tasks.size());
-  const std::size_t waiting = arrays.add_zeros<LedJob>(sets);
-  const std::size_t set_due = arrays.add_zeros<Ns>(sets);
-  const std::size_t due = arrays.add_zeros<Ns>(set_.tasks.size());
-  const std::size_t key = arrays.add_zeros<Ns>(set_.tasks.size());
-  const std::size_t batches = arrays.add(std::span<const LedBatch>(set_.batches));
-  const std::size_t words = arrays.add(std::span<const LedBatchWords>(batch_words_));
-  const std::size_t runs = arrays.add_zeros<LedRuns>(set_.tasks.size());
-  const std::size_t indices = arrays.add_zeros<std::uint64_t>(sets);
-  const std::size_t gate_words = arrays.add(std::span<LedGate* const>(gates));
-  const std::size_t known_armed = arrays.add_zeros<std::uint64_t>(set_.tasks.size());
+  arrays.add(work_.jobs.tasks, set_.tasks);
+  arrays.add_zeros(work_.jobs.states, tasks);
+  arrays.add_zeros(work_.jobs.waiting, sets);
+  arrays.add_zeros(work_.jobs.set_due, sets);
+  arrays.add_zeros(work_.jobs.due, tasks);
+  arrays.add_zeros(work_.jobs.key, tasks);
+  arrays.add(work_.batches, set_.batches);
+  arrays.add(work_.words, batch_words_);
+  arrays.add_zeros(work_.runs, tasks);
+  arrays.add_zeros(work_.indices, sets);
+  arrays.add(work_.gates, gates);
+  arrays.add_zeros(work_.known_armed, tasks);
   const cudaStream_t stream = backend_.lanes.at(leader_).service();
   auto memory = MemoryPool::instance().take_device(leader_, arrays.bytes().size(), stream);
   if (!memory) return tl::unexpected(std::move(memory.error()));
   arrays_ = *std::move(memory);
-  const auto at = [&]<class T>(T*, std::size_t place) { return reinterpret_cast<T*>(arrays_.data() + place); };
+  arrays.place_at(arrays_.data());
   work_.jobs.by_deadline = set_.by_deadline;
-  work_.jobs.count = static_cast<std::uint32_t>(set_.tasks.size());
-  work_.jobs.tasks = at(work_.jobs.tasks, tasks);
-  work_.jobs.states = at(work_.jobs.states, states);
-  work_.jobs.waiting = at(work_.jobs.waiting, waiting);
-  work_.jobs.set_due = at(work_.jobs.set_due, set_due);
-  work_.jobs.due = at(work_.jobs.due, due);
-  work_.jobs.key = at(work_.jobs.key, key);
-  work_.batches = at(work_.batches, batches);
-  work_.words = at(work_.words, words);
-  work_.runs = at(work_.runs, runs);
-  work_.indices = at(work_.indices, indices);
-  work_.gates = at(work_.gates, gate_words);
+  work_.jobs.count = static_cast<std::uint32_t>(tasks);
   work_.ended = ended_;
   work_.tasks = task_words_.data();
   work_.run = run_words_;
   work_.records = records_.data();
   work_.capacity = records_.size();
   for (const Task& task : tasks_) work_.reserved += task.depth;
-  work_.known_armed = at(work_.known_armed, known_armed);
   const DeviceGuard guard(leader_);
   return copy_and_wait(arrays_.data(), arrays.bytes().data(), arrays.bytes().size(), stream);
 }
@@ -316,8 +314,7 @@ void GpuConductor::launch() {
 
 void GpuConductor::arm(std::size_t place) {
   Task& task = tasks_[place];
-  const std::uint64_t jobs = set_.tasks[place].jobs - set_.tasks[place].first_job;
-  const std::uint64_t until = std::min(task.ended + task.depth, jobs);
+  const std::uint64_t until = std::min(task.ended + task.depth, set_.tasks[place].count());
   for (; task.armed < until && !fault_ && !over_; ++task.armed) {
     for (Lane& lane : task.lanes) {
       static_cast<void>(cudaSetDevice(lane.on.device));

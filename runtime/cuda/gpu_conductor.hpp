@@ -72,7 +72,6 @@ class GpuConductor final : public LedRun {
 
   BoundDevices& backend_;
   LedSet set_;
-  std::vector<int> devices_;  // of its batches
   int leader_ = 0;
   std::optional<GpuClock> clock_;     // the leader's
   cudaStream_t conductor_ = nullptr;  // lent; null: none yet

@@ -116,27 +116,18 @@ class LaneRecorder {
     needs_graph_ = true;
     for (const DeviceCall& call : *on_gpu)
       add([=, this, stream = on_.stream, &of_batch] {
-        try {
-          call.form(call.bound.launch(), stream);
-        } catch (const std::exception& exception) {
-          note(tutti::internal::kernel_failed(of_batch, call.bound.name, exception.what()));
-        } catch (...) {
-          note(tutti::internal::kernel_failed(of_batch, call.bound.name,
-                                              "it threw something that is no std::exception"));
-        }
+        if (const auto thrown = thrown_by([&] { call.form(call.bound.launch(), stream); }))
+          note(tutti::internal::kernel_failed(of_batch, call.bound.name, *thrown));
       });
     return {};
   }
 
-  /// Makes calls of what was added since the last flush: a graph, or one launch for each of few kernels of this
-  /// project.
+  /// Makes a call of what was added since the last flush: a graph, or the launch of a single kernel of this project.
   Expected<void> flush() {
     if (pending_.empty()) return {};
-    constexpr std::size_t kFew = 1;
-    if (!needs_graph_ && pending_.size() <= kFew) {
-      for (Launch& launch : pending_)
-        recorded_.calls.push_back([launch = std::move(launch)] { return launch(), cudaGetLastError(); });
-      recorded_.places += pending_.size();
+    if (!needs_graph_ && pending_.size() == 1) {
+      recorded_.calls.push_back([launch = std::move(pending_.front())] { return launch(), cudaGetLastError(); });
+      ++recorded_.places;
       pending_.clear();
       return {};
     }

@@ -21,7 +21,7 @@ struct LedStream {
 /// All that a lane does in a run of its batch, from its gate to the mark of its end, as few calls that enqueue it.
 ///
 /// Copies that one call makes sooner are such a call: in a graph each takes 3 us of its own (H200: 50 copies of 4 KiB
-/// took 149 us in a graph, 14 in one call). What lies between them is a graph, or where that is one kernel its launch.
+/// took 149 us in a graph, 21 in one call). What lies between them is a graph, or where that is one kernel its launch.
 struct RecordedLane {
   std::vector<std::function<cudaError_t()>> calls;
   std::vector<ExecutableGraph> graphs;  ///< that they launch

@@ -277,13 +277,7 @@ void MemcpyBatch::enqueue_kernels() {
 void MemcpyBatch::launch(const Work& work, cudaStream_t stream) {
   for (const auto& [bound, form] : work.kernels) {
     const auto fail = [&](std::string_view what) { note(kernel_failed(stream_of(work.stream), bound.name, what)); };
-    try {
-      form(bound.launch(), stream);
-    } catch (const std::exception& exception) {
-      fail(exception.what());
-    } catch (...) {
-      fail("it threw something that is no std::exception");
-    }
+    if (const auto thrown = thrown_by([&] { form(bound.launch(), stream); })) fail(*thrown);
     if (const cudaError_t status = cudaGetLastError(); status != cudaSuccess) fail(cudaGetErrorString(status));
   }
 }

@@ -44,14 +44,12 @@ class LedTaskRun final : public TaskRun {
   void drop_unrecorded(std::uint32_t task, std::uint64_t until);
   void drop_the_rest();
   [[nodiscard]] bool is_suspended(TaskId task) const;
-  void note_overrun(const LedRecord& record);
   void end(const LedRecord& record);
 
   std::unique_ptr<LedRun> led_;
   std::optional<JobReleases> releases_;  // releases none: the buffers of jobs pass through it
   std::vector<LedTask> led_tasks_;
-  std::vector<std::uint64_t> next_;           // [tasks] index of the first job without a record
-  std::vector<std::uint32_t> over_in_a_row_;  // [tasks] jobs over their budget
+  std::vector<std::uint64_t> next_;  // [tasks] index of the first job without a record
   BlockingLog blocking_;
 };
 
@@ -125,7 +123,6 @@ void LedTaskRun::release_jobs(std::span<const std::uint64_t> jobs, const RunOpti
 void LedTaskRun::make_room(std::span<const std::uint64_t> jobs) {
   TaskRun::make_room(jobs);
   next_.assign(tasks_.size(), 0);
-  over_in_a_row_.assign(tasks_.size(), 0);
   record_.suspensions.reserve(tasks_.size());
   record_.host_away = led_->host_away();
   led_->arm();
@@ -161,15 +158,6 @@ void LedTaskRun::drop_the_rest() {
 
 bool LedTaskRun::is_suspended(TaskId task) const {
   return std::ranges::find(record_.suspensions, task, &Suspension::task) != record_.suspensions.end();
-}
-
-/// As the conductor does.
-void LedTaskRun::note_overrun(const LedRecord& record) {
-  const LedTask& task = led_tasks_[record.task];
-  std::uint32_t& over = over_in_a_row_[record.task];
-  over = record.finish - record.start > task.budget ? over + 1 : 0;
-  if (task.suspend_after > 0 && over == task.suspend_after)
-    record_.suspensions.push_back({TaskId{record.task}, Duration{record.finish}});
 }
 
 void LedTaskRun::take_records() {
@@ -234,7 +222,7 @@ void LedTaskRun::end(const LedRecord& record) {
   ended.blocker = blocking_.worst();
   ended.record.load = load_of(state.release_of(ready.index), finish - start, Duration{record.in_batches},
                               Duration{record.finish - record.start - record.in_batches});
-  note_overrun(record);
+  if (record.suspends) record_.suspensions.push_back({ready.task, Duration{record.finish}});
   blocking_.add(ready.task, finish - start - planned_.timings[record.task].wcet);
   end_job(std::move(ended), ready, job_of(ready), finish);
 }

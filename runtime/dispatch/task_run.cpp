@@ -155,8 +155,10 @@ RunRecord TaskRun::run(std::optional<Duration> start) {
 /// The scheduler counts from now on; records count from the start of the earlier run, if there is one.
 void TaskRun::begin(std::optional<Duration> start) {
   if (!start && lead_time() > Duration{0}) start = executor_.clock().now() + lead_time();
-  if (start) expect_start(*start);
-  if (start) executor_.clock().wait_until(*start);
+  if (start) {
+    expect_start(*start);
+    executor_.clock().wait_until(*start);
+  }
   const Duration now = start.value_or(executor_.clock().now());
   record_.start = epoch_ = earlier_ ? earlier_->start : now;
   ledger_.begin(epoch_);

@@ -22,13 +22,11 @@ std::uint64_t places_of(const BoundPlan& bound) {
 
 Ns add(Ns a, Ns b) { return add_saturating(Duration{a}, Duration{b}).count(); }
 
-std::uint64_t jobs_of(const LedTask& task) { return task.jobs - std::min(task.jobs, task.first_job); }
-
 Ns last_deadline(const LedSet& set) {
   Ns last = 0;
   for (const LedTask& task : set.tasks) {
-    if (jobs_of(task) == 0) continue;
-    const std::uint64_t periods = jobs_of(task) - 1;
+    if (task.count() == 0) continue;
+    const std::uint64_t periods = task.count() - 1;
     const auto most = static_cast<std::uint64_t>(kNoInstant / task.period);
     const Ns arrival = periods < most ? add(task.first_arrival, static_cast<Ns>(periods) * task.period) : kNoInstant;
     last = std::max(last, add(arrival, task.deadline));
@@ -59,7 +57,7 @@ std::uint64_t most_records(const LedSet& set, std::span<const std::uint64_t> ahe
   std::uint64_t most = 1;
   for (std::size_t i = 0; i < ahead.size(); ++i) {
     const auto meanwhile = static_cast<std::uint64_t>(longest / set.tasks[i].period + 1);
-    most += std::min(jobs_of(set.tasks[i]), ahead[i] + meanwhile) + ahead[i];
+    most += std::min(set.tasks[i].count(), ahead[i] + meanwhile) + ahead[i];
   }
   return most;
 }
@@ -93,7 +91,7 @@ SimLedRun::SimLedRun(SimBackend& backend, LedSet set, std::vector<BatchSets> bat
 void SimLedRun::arm() {
   advance();
   for (std::size_t i = 0; i < armed_.size(); ++i)
-    armed_[i] = std::min(runs_[i].used + ahead_[i], jobs_of(set_.tasks[i]));
+    armed_[i] = std::min(runs_[i].used + ahead_[i], set_.tasks[i].count());
 }
 
 void SimLedRun::begin(Duration epoch) {

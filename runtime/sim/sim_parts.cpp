@@ -17,15 +17,9 @@ Duration moved(Duration at, Duration from, Duration to, Duration new_from, Durat
 }  // namespace
 
 std::optional<Error> call_kernels(const CommandStream& stream, std::span<const BoundCall> calls) {
-  for (const BoundCall& call : calls) {
-    try {
-      call.forms->host(call.launch());
-    } catch (const std::exception& exception) {
-      return kernel_failed(stream, call.name, exception.what());
-    } catch (...) {
-      return kernel_failed(stream, call.name, "it threw something that is no std::exception");
-    }
-  }
+  for (const BoundCall& call : calls)
+    if (const auto thrown = thrown_by([&] { call.forms->host(call.launch()); }))
+      return kernel_failed(stream, call.name, *thrown);
   return std::nullopt;
 }
 
