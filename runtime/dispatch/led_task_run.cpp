@@ -42,6 +42,7 @@ class LedTaskRun final : public TaskRun {
   void take_records();
   void take(const LedRecord& record);
   void drop_unrecorded(std::uint32_t task, std::uint64_t until);
+  void drop_at_release(const ReadyJob& job, DropReason reason);
   void drop_the_rest();
   [[nodiscard]] bool is_suspended(TaskId task) const;
   void end(const LedRecord& record);
@@ -49,7 +50,8 @@ class LedTaskRun final : public TaskRun {
   std::unique_ptr<LedRun> led_;
   std::optional<JobReleases> releases_;  // releases none: the buffers of jobs pass through it
   std::vector<LedTask> led_tasks_;
-  std::vector<std::uint64_t> next_;  // [tasks] index of the first job without a record
+  std::vector<std::uint64_t> next_;                // [tasks] index of the first job that nothing is known of
+  std::vector<std::vector<std::uint64_t>> ahead_;  // [tasks] indices from there on of jobs that are known to be dropped
   BlockingLog blocking_;
 };
 
@@ -123,6 +125,7 @@ void LedTaskRun::release_jobs(std::span<const std::uint64_t> jobs, const RunOpti
 void LedTaskRun::make_room(std::span<const std::uint64_t> jobs) {
   TaskRun::make_room(jobs);
   next_.assign(tasks_.size(), 0);
+  ahead_.assign(tasks_.size(), {});
   record_.suspensions.reserve(tasks_.size());
   record_.host_away = led_->host_away();
   led_->arm();
@@ -165,25 +168,36 @@ void LedTaskRun::take_records() {
 }
 
 void LedTaskRun::take(const LedRecord& record) {
+  const ReadyJob job = ready_job(record.task, record.index);
+  if (record.kind == LedRecord::Kind::DropSkipped) return drop_at_release(job, DropReason::Skipped);
+  if (record.kind == LedRecord::Kind::DropNoSet) return drop_at_release(job, DropReason::NoBuffers);
   drop_unrecorded(record.task, record.index);
   next_[record.task] = record.index + 1;
-  const ReadyJob job = ready_job(record.task, record.index);
-  switch (record.kind) {
-    case LedRecord::Kind::DropSkipped: return drop(job, job.arrival, DropReason::Skipped);
-    case LedRecord::Kind::DropNoSet: return drop(job, job.arrival, DropReason::NoBuffers);
-    case LedRecord::Kind::DropNotArmed: return drop(job, job.arrival, DropReason::NotArmed);
-    case LedRecord::Kind::GivenUp:
-    case LedRecord::Kind::Ended: break;
-  }
+  if (record.kind == LedRecord::Kind::DropNotArmed) return drop(job, job.arrival, DropReason::NotArmed);
   end(record);
 }
 
-/// Jobs whose records found no room were dropped: none ran, since what is armed has room.
+/// Jobs before it may still wait for the machine.
+void LedTaskRun::drop_at_release(const ReadyJob& job, DropReason reason) {
+  ahead_[job.task.index()].push_back(job.index);
+  drop(job, job.arrival, reason);
+}
+
+/// The jobs of a task up to one whose turn it was, or all of them at the end: those without a record were dropped, and
+/// their records found no room. None ran, since what is armed has room.
 void LedTaskRun::drop_unrecorded(std::uint32_t task, std::uint64_t until) {
-  for (std::uint64_t& next = next_[task]; next < until; ++next) {
-    const ReadyJob job = ready_job(task, next);
+  std::vector<std::uint64_t>& ahead = ahead_[task];
+  const auto beyond = std::ranges::lower_bound(ahead, until);
+  auto known = ahead.begin();
+  for (std::uint64_t index = next_[task]; index < until; ++index) {
+    if (known != beyond && *known == index) {
+      ++known;
+      continue;
+    }
+    const ReadyJob job = ready_job(task, index);
     drop(job, job.arrival, DropReason::NotArmed);
   }
+  ahead.erase(ahead.begin(), beyond);
 }
 
 ReadyJob LedTaskRun::ready_job(std::uint32_t task, std::uint64_t index) const {

@@ -3,6 +3,7 @@
 #include "runtime/dispatch/led_task_run.hpp"
 
 #include <array>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -117,6 +118,86 @@ TEST(LedTaskRun, SuspendsAsTheHostDoes) {
   EXPECT_EQ(one.suspensions.front().task, other.suspensions.front().task);
   EXPECT_EQ(one.suspensions.front().at, other.suspensions.front().at);
   EXPECT_EQ(one.jobs.size(), 3U);
+}
+
+/// A machine whose conductor leaves these records.
+class Recorded final : public DeviceBackend {
+ public:
+  Recorded(std::unique_ptr<DeviceBackend> machine, std::vector<LedRecord> records)
+      : machine_(std::move(machine)), records_(std::move(records)) {}
+  std::string_view name() const override { return machine_->name(); }
+  bool busy() const override { return false; }
+  Expected<Buffer> allocate(VertexId where, Bytes size) override { return machine_->allocate(where, size); }
+  Expected<Buffer> wrap(VertexId where, std::span<std::byte> memory, std::shared_ptr<void> owner) override {
+    return machine_->wrap(where, memory, std::move(owner));
+  }
+  Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override {
+    return machine_->prepare(std::move(bound));
+  }
+  Expected<std::unique_ptr<LedRun>> lead(LedSet) override { return std::make_unique<Run>(records_); }
+
+ private:
+  class Run final : public LedRun {
+   public:
+    explicit Run(std::vector<LedRecord> records) : records_(std::move(records)) {}
+    Duration host_away() const override { return Duration{1}; }
+    void arm() override {}
+    void begin(Duration) override {}
+    std::optional<LedRecord> take() override {
+      return taken_ < records_.size() ? std::optional(records_[taken_++]) : std::nullopt;
+    }
+    void give_back(std::uint32_t) override {}
+    void stop() override {}
+    bool is_over() override { return taken_ == records_.size(); }
+    std::optional<Error> fault() override { return std::nullopt; }
+    Duration next_look() override { return Duration{}; }
+
+   private:
+    std::vector<LedRecord> records_;
+    std::size_t taken_ = 0;
+  };
+  std::unique_ptr<DeviceBackend> machine_;
+  std::vector<LedRecord> records_;
+};
+
+LedRecord recorded(LedRecord::Kind kind, std::uint64_t index, std::uint64_t run = 0) {
+  LedRecord record;
+  record.kind = kind;
+  record.index = index;
+  record.run = run;
+  record.arrival = record.ready = record.start = static_cast<Ns>(index) * 1000;
+  record.finish = record.start + 90;
+  record.in_batches = 90;
+  return record;
+}
+
+// Jobs 1 and 4 wait for the machine while 2, 3 and 5 are dropped, whose records come first; those of 0 and 6 found no
+// room. Each job is in one record.
+TEST(LedTaskRun, EachJobIsInOneRecordWhateverComesFirst) {
+  using Kind = LedRecord::Kind;
+  Station station(
+      std::make_unique<VirtualClock>(),
+      [](const Topology& machine, const KernelRegistry& kernels, Clock& clock) -> std::unique_ptr<DeviceBackend> {
+        return std::make_unique<Recorded>(
+            std::make_unique<SimBackend>(machine, kernels, clock),
+            std::vector{recorded(Kind::DropNoSet, 2), recorded(Kind::DropSkipped, 3), recorded(Kind::Ended, 1, 0),
+                        recorded(Kind::DropNoSet, 5), recorded(Kind::Ended, 4, 1), recorded(Kind::DropNotArmed, 7)});
+      });
+  TaskSet set{station.machine, Policy::Edf, {copying(station, "a", 60, 1000)}};
+  const RunRecord record = run_by(ConductorKind::Gpu, set, station, false, 9).record;
+  std::map<std::uint64_t, std::string> ends;
+  for (const JobRecord& job : record.jobs) {
+    const bool away = job.error && job.error->message.find("the host had armed no run") == 0;
+    const char* const end = job.finish                           ? "ended"
+                            : job.verdict == JobVerdict::Skipped ? "skipped"
+                            : job.verdict == JobVerdict::Dropped ? away ? "host" : "buffers"
+                                                                 : "else";
+    EXPECT_TRUE(ends.try_emplace(job.index, end).second) << job.index;
+  }
+  const std::map<std::uint64_t, std::string> expected = {{0, "host"},    {1, "ended"}, {2, "buffers"},
+                                                         {3, "skipped"}, {4, "ended"}, {5, "buffers"},
+                                                         {6, "host"},    {7, "host"},  {8, "host"}};
+  EXPECT_EQ(ends, expected);
 }
 
 TEST(LedTaskRun, NeedsInputThatIsThere) {
