@@ -7,6 +7,9 @@
 
 namespace tutti::internal {
 
+/// Commands that go into a hardware queue ahead of their gate; at 1020 the driver blocks (H100, H200).
+inline constexpr std::size_t kQueueCapacity = 900;
+
 /// Record made where a command ends. A mark delays the commands behind it, so it is set only where it is needed.
 enum class Mark : std::uint8_t {
   None,

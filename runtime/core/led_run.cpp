@@ -1,7 +1,9 @@
 #include "runtime/core/led_run.hpp"
 
 #include <algorithm>
+#include <map>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -41,6 +43,29 @@ Expected<void> check_led(const BoundPlan& bound) {
   return {};
 }
 
+/// Entries that a run of a batch takes in the queue of one of its lanes.
+std::size_t places_in(const CommandList& list, std::uint32_t lane) {
+  std::vector<bool> awaited(list.commands.size());  // by other lanes
+  for (const Command& command : list.commands)
+    for (const std::uint32_t before : command.waits) awaited[before] = true;
+  std::size_t places = 0;
+  bool between = true;  // something lies there since the last copies: first of all a gate
+  for (const Run& run : list.runs) {
+    const Command& command = list.commands[run.begin];
+    if (command.lane != lane) continue;
+    between = between || command.is_released();
+    if (command.kind == Command::Kind::Copy) {
+      places += (between ? 1 : 0) + run.end - run.begin;
+      between = false;
+    } else {
+      places += command.kind == Command::Kind::Rows ? 1 : 0;
+      between = between || command.kind != Command::Kind::Nothing;
+    }
+    between = between || awaited[run.end - 1];
+  }
+  return places + 1;  // the mark of its end, with what is left
+}
+
 /// Jobs of a task that have arrived and not started, and may still start: at most `b`.
 ///
 /// Let t be an instant, and e > t that of the next decision. Released jobs have buffer sets: at e, at most `sets` of
@@ -69,6 +94,19 @@ Expected<void> check_led(const LedSet& set) {
       for (const BoundPlan& bound : batches)
         if (auto ok = check_led(bound); !ok) return ok;
   return {};
+}
+
+std::uint64_t most_armed(std::span<const BoundPlan> batches) {
+  std::map<std::pair<VertexId, std::size_t>, std::size_t> places;  // of the queues
+  for (const BoundPlan& bound : batches) {
+    const CommandList list = make_commands(bound.plan, bound.marks);
+    std::map<VertexId, std::size_t> next;
+    for (std::uint32_t lane = 0; lane < list.lanes.size(); ++lane)
+      places[{list.lanes[lane], next[list.lanes[lane]]++}] += places_in(list, lane);
+  }
+  std::size_t most = 1;
+  for (const auto& [queue, count] : places) most = std::max(most, count);
+  return kQueueCapacity / most;
 }
 
 Expected<std::vector<std::uint64_t>> runs_ahead(const LedSet& set, std::span<const std::uint64_t> most) {

@@ -24,6 +24,12 @@ struct LedSet {
 /// @errors InvalidInput: a command that only the host can do, with its batch, its stream and the reason.
 [[nodiscard]] Expected<void> check_led(const LedSet& set);
 
+/// Armed runs of a task that its queues hold. Lanes of its batches on one GPU share queues, the first with the first;
+/// each copy takes an entry, and so do all kernels, gates and marks between two copies together. Kernels of users that
+/// record copies take more: then a run on GPUs holds fewer than this.
+/// @param batches  [batches of a job]
+[[nodiscard]] std::uint64_t most_armed(std::span<const BoundPlan> batches);
+
 /// How many runs of each task are armed ahead, so that the host may be away for as long as the set says. For backends.
 /// @param most  [tasks] armed runs that the queues of a task hold
 /// @return [tasks]

@@ -4,9 +4,6 @@
 
 namespace tutti::internal::cuda {
 
-/// Operations that go into a hardware queue ahead of its gate; at 1020 the driver blocks.
-inline constexpr std::size_t kQueueCapacity = 900;
-
 /// The kernels of a stream, as they can be launched behind a gate.
 struct CapturedKernel {
   ExecutableGraph graph{};     ///< what their callables have enqueued; none: these are called in each run

@@ -68,8 +68,7 @@ class Profiler {
       if (auto ok = check_bindings(*batches[b], *bindings); !ok) return ok;
       fill_kernel_inputs(*batches[b], *bindings);
       if (auto ok = keep_kernels(*batches[b], *bindings, {position, b, 0}); !ok) return ok;
-      auto batch = executor_.prepare(plan(planner_, *batches[b]), *std::move(bindings),
-                                     fmt::format("batch {} of task '{}'", b + 1, task.name));
+      auto batch = executor_.prepare(plan(planner_, *batches[b]), *std::move(bindings), batch_name(task, b));
       if (!batch) return tl::unexpected(std::move(batch.error()));
       prepared.push_back(*std::move(batch));
     }

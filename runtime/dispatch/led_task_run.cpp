@@ -7,12 +7,33 @@
 #include "runtime/core/led_run.hpp"
 #include "runtime/dispatch/blocking_log.hpp"
 #include "runtime/dispatch/task_run.hpp"
+#include "runtime/dispatch/task_state.hpp"
 
 namespace tutti::internal {
 namespace {
 
 /// How long before its start a run is given to the machine, so that a pause of the host makes no first job late.
 constexpr Duration kLeadTime = std::chrono::milliseconds{20};
+
+/// @param jobs  number of its jobs @param sets  buffer sets of its own
+LedTask led_task(const PlannedTaskSet& planned, TaskId id, std::uint64_t jobs, std::size_t sets) {
+  const TaskTiming& timing = planned.timings[id.index()];
+  const Task& of = planned.tasks.tasks[id.index()];
+  const Policy policy = planned.tasks.policy;
+  LedTask task;
+  task.first_arrival = of.offset.count();
+  task.period = timing.period.count();
+  task.deadline = timing.deadline.count();
+  task.budget = of.overrun.budget.value_or(timing.wcet).count();
+  task.shortest = timing.arrivals == Arrivals::Periodic ? timing.best_case.count() : 0;
+  task.rank = policy == Policy::Rm ? task.period : policy == Policy::Dm ? task.deadline : timing.priority;
+  task.jobs = jobs;
+  task.sets = static_cast<std::uint32_t>(sets);
+  task.batches = static_cast<std::uint32_t>(planned.bounds[id.index()].plans.size());
+  task.suspend_after = static_cast<std::uint32_t>(of.overrun.suspend_after);
+  task.skips = of.overrun.policy == OverrunPolicy::SkipNext;
+  return task;
+}
 
 class LedTaskRun final : public TaskRun {
  public:
@@ -37,7 +58,6 @@ class LedTaskRun final : public TaskRun {
  private:
   [[nodiscard]] LedSet make_set(std::span<const std::uint64_t> jobs, const RunOptions& options);
   void add_batches(LedSet& set, std::size_t task);
-  [[nodiscard]] LedTask led_task(std::size_t task, std::uint64_t jobs) const;
   [[nodiscard]] ReadyJob ready_job(std::uint32_t task, std::uint64_t index) const;
   void take_records();
   void take(const LedRecord& record);
@@ -80,7 +100,7 @@ LedSet LedTaskRun::make_set(std::span<const std::uint64_t> jobs, const RunOption
   set.host_away = options.host_away;
   std::uint32_t sets = 0;
   for (std::size_t i = 0; i < tasks_.size(); ++i) {
-    LedTask& task = set.tasks.emplace_back(led_task(i, jobs[i]));
+    LedTask& task = set.tasks.emplace_back(led_task(planned_, TaskId{i}, jobs[i], tasks_[i].bound.size()));
     task.is_read = tasks_[i].program->hears_of_end() || options.on_job_end != nullptr;
     task.first_set = std::exchange(sets, sets + task.sets);
     task.first_batch = static_cast<std::uint32_t>(set.batches.size());
@@ -94,25 +114,6 @@ void LedTaskRun::add_batches(LedSet& set, std::size_t task) {
   auto& bound = tasks_[task].bound;
   for (const BoundPlan& batch : bound.front()) set.batches.push_back({batch.plan.latest->alone().count(), kNoInstant});
   set.plans.push_back(std::exchange(bound, {}));
-}
-
-LedTask LedTaskRun::led_task(std::size_t place, std::uint64_t jobs) const {
-  const TaskTiming& timing = planned_.timings[place];
-  const OverrunRule& overrun = tasks_[place].task->overrun;
-  const Policy policy = planned_.tasks.policy;
-  LedTask task;
-  task.first_arrival = tasks_[place].task->offset.count();
-  task.period = timing.period.count();
-  task.deadline = timing.deadline.count();
-  task.budget = overrun.budget.value_or(timing.wcet).count();
-  task.shortest = timing.arrivals == Arrivals::Periodic ? timing.best_case.count() : 0;
-  task.rank = policy == Policy::Rm ? task.period : policy == Policy::Dm ? task.deadline : timing.priority;
-  task.jobs = jobs;
-  task.sets = static_cast<std::uint32_t>(tasks_[place].bound.size());
-  task.batches = static_cast<std::uint32_t>(tasks_[place].bound.front().size());
-  task.suspend_after = static_cast<std::uint32_t>(overrun.suspend_after);
-  task.skips = overrun.policy == OverrunPolicy::SkipNext;
-  return task;
 }
 
 void LedTaskRun::release_jobs(std::span<const std::uint64_t> jobs, const RunOptions& options) {
@@ -248,6 +249,21 @@ void LedTaskRun::buffers_freed(const ReadyJob& ready) {
 }
 
 }  // namespace
+
+Expected<Duration> host_may_be_away(const PlannedTaskSet& planned) {
+  LedSet set;
+  set.host_away = planned.tasks.host_away;
+  std::vector<std::uint64_t> most;
+  for (std::size_t i = 0; i < planned.bounds.size(); ++i) {
+    const auto sets = static_cast<std::size_t>(buffer_sets(planned.tasks.tasks[i], planned.timings[i]));
+    set.tasks.push_back(led_task(planned, TaskId{i}, UINT64_MAX, sets));
+    std::vector<BoundPlan>& batches = set.plans.emplace_back().emplace_back();
+    for (const auto& chunks : planned.bounds[i].plans)
+      batches.push_back({chunks.front(), batch_name(planned.tasks.tasks[i], batches.size()), {}});
+    most.push_back(most_armed(batches));
+  }
+  return runs_ahead(set, most).map([&](const std::vector<std::uint64_t>& ahead) { return host_away(set, ahead); });
+}
 
 Expected<std::unique_ptr<PreparedRun>> prepare_led_run(Executor& executor, const AdmittedTaskSet& admitted,
                                                        std::span<TaskProgram* const> programs,

@@ -6,6 +6,12 @@
 
 namespace tutti::internal {
 
+/// How long the host may be away while a GPU leads jobs of a set without an end: so much its queues hold, or is asked.
+/// On GPUs users' kernels that record copies can make it less.
+/// @errors InvalidInput: the set asks for more (`host_away`) than its queues hold.
+/// @pre `can_be_led`
+[[nodiscard]] Expected<Duration> host_may_be_away(const PlannedTaskSet& planned);
+
 /// As `prepare_run` for a set whose jobs the machine itself leads: the host arms runs ahead, calls the programs and
 /// keeps the records. A job's finish is the machine's: its last result is in its destination.
 /// @errors as there, and as `DeviceBackend::lead`.

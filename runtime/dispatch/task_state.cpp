@@ -38,7 +38,7 @@ std::vector<StreamBinding> chunk_of(const Batch& whole, std::span<const StreamBi
 Expected<void> prepare_batch(Executor& executor, Executor::AdmittedRun& run, TaskState& state,
                              const std::vector<ExecutionPlan>& chunks, std::size_t batch, std::size_t choice) {
   const Batch& whole = *batches_of(*state.task)[batch];
-  const std::string name = fmt::format("batch {} of task '{}'", batch + 1, state.task->name);
+  const std::string name = batch_name(*state.task, batch);
   const auto prepare = [&](std::size_t chunk, std::vector<StreamBinding> bindings, std::string chunk_name) {
     if (state.keeps_bound) state.bound[choice].push_back({chunks[chunk], chunk_name, bindings});
     return run.prepare(chunks[chunk], std::move(bindings), std::move(chunk_name)).map([&](PreparedBatch&& prepared) {
@@ -71,6 +71,10 @@ void give_rings(TaskState& state) {
 }
 
 }  // namespace
+
+std::string batch_name(const Task& task, std::size_t batch) {
+  return fmt::format("batch {} of task '{}'", batch + 1, task.name);
+}
 
 std::vector<std::size_t> join_memory(const TaskSet& set, std::span<TaskProgram* const> programs,
                                      std::span<const std::size_t> sets) {

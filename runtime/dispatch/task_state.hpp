@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "runtime/core/executor.hpp"
@@ -81,6 +82,9 @@ struct TaskState {
 /// @return [tasks] the choices of each
 [[nodiscard]] std::vector<std::size_t> join_memory(const TaskSet& set, std::span<TaskProgram* const> programs,
                                                    std::span<const std::size_t> sets);
+
+/// What messages call a batch of a task's jobs.
+[[nodiscard]] std::string batch_name(const Task& task, std::size_t batch);
 
 /// Prepares every batch of a task in every choice of memory, cut as planned.
 /// @errors InvalidInput, Machine: as `TaskProgram::bind` and `Executor::prepare`.

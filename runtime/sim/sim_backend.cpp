@@ -89,7 +89,7 @@ Expected<std::unique_ptr<LedRun>> SimBackend::lead(LedSet set) {
   if (clock_->runs_by_itself()) return invalid_input("the simulated machine leads runs on its virtual clock alone");
   if (auto ok = check_led(set); !ok) return tl::unexpected(std::move(ok.error()));
   std::vector<std::uint64_t> most;
-  for (const auto& sets : set.plans) most.push_back(most_armed(sets));
+  for (const auto& sets : set.plans) most.push_back(most_armed(sets.front()));
   auto ahead = runs_ahead(set, most);
   if (!ahead) return tl::unexpected(std::move(ahead.error()));
   std::vector<SimLedRun::BatchSets> batches(set.batches.size());

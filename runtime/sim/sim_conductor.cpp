@@ -1,24 +1,12 @@
 #include "runtime/sim/sim_conductor.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "model/base/expects.hpp"
-#include "runtime/core/command_list.hpp"
 
 namespace tutti::internal {
 namespace {
-
-/// Entries that a queue of a GPU holds, less some for what is no command.
-constexpr std::uint64_t kPlaces = 900;
-
-std::uint64_t places_of(const BoundPlan& bound) {
-  const CommandList list = make_commands(bound.plan, bound.marks);
-  std::vector<std::uint64_t> places(list.lanes.size() + 1);
-  for (const Command& command : list.commands) ++places[command.lane];
-  return *std::ranges::max_element(places);
-}
 
 Ns add(Ns a, Ns b) { return add_saturating(Duration{a}, Duration{b}).count(); }
 
@@ -63,14 +51,6 @@ std::uint64_t most_records(const LedSet& set, std::span<const std::uint64_t> ahe
 }
 
 }  // namespace
-
-std::uint64_t most_armed(std::span<const std::vector<BoundPlan>> sets) {
-  std::uint64_t most = 1;
-  for (const auto& batches : sets)
-    most = std::max(most, std::accumulate(batches.begin(), batches.end(), std::uint64_t{0},
-                                          [](std::uint64_t sum, const auto& bound) { return sum + places_of(bound); }));
-  return kPlaces / most;
-}
 
 SimLedRun::SimLedRun(SimBackend& backend, LedSet set, std::vector<BatchSets> batches, std::vector<std::uint64_t> ahead)
     : backend_(&backend),

@@ -12,11 +12,6 @@
 
 namespace tutti::internal {
 
-/// Armed runs of a task that the queues of the simulated machine hold, as those of a GPU do: a run takes a place for
-/// each of its commands in the lane that has the most of them, batch by batch.
-/// @param sets  [buffer sets][batches of a job]
-[[nodiscard]] std::uint64_t most_armed(std::span<const std::vector<BoundPlan>> sets);
-
 /// A run that the simulated machine leads on its virtual clock.
 ///
 /// Its time is its own: when the host calls, everything that was due by then has happened, each at its instant,

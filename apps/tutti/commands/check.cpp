@@ -15,6 +15,7 @@
 #include "apps/tutti/reports/remedies_report.hpp"
 #include "apps/tutti/reports/report.hpp"
 #include "apps/tutti/reports/timeline_text.hpp"
+#include "runtime/dispatch/led_task_run.hpp"
 #include "sched/admission/sooner_plans.hpp"
 #include "sched/whatif/scenario_yaml.hpp"
 
@@ -128,17 +129,23 @@ int check(const CheckCommand& command) {
   const std::optional<Scenario> misses = counter_example(verdict, tasks.policy);
   if (const auto written = write_counter_example(command.counter_example, tasks, misses); !written)
     return report_error(written.error());
+  std::optional<Duration> host_away;
+  if (tasks.led_by_gpu && verdict.admitted) {
+    const auto found = host_may_be_away(verdict.admitted->planned());
+    if (!found) return report_error(found.error());
+    host_away = *found;
+  }
   const std::vector<std::string> notes = notes_on(tasks, verdict);
   const Remedies remedies = find_remedies(*study, **planner, verdict);
   if (command.file.json) {
-    Json json = verdict_json(tasks, verdict, misses);
+    Json json = verdict_json(tasks, verdict, misses, host_away);
     json["mends"] = remedies_json(remedies);
     json["wcet_growth"] = scaling_json(remedies.critical_scaling_factor);
     json["mends_left_out"] = remedies.left_out.empty() ? Json(nullptr) : Json(remedies.left_out);
     json["notes"] = notes;
     programs::print("{}", json_report(json));
   } else {
-    programs::print("{}", verdict_text(tasks, verdict, misses));
+    programs::print("{}", verdict_text(tasks, verdict, misses, host_away));
     draw_jobs(**planner, tasks, verdict);
     if (verdict.answer != Answer::Schedulable) programs::print("\n{}", remedies_text(remedies));
     if (!notes.empty()) programs::print("\n");

@@ -10,6 +10,7 @@
 #include "apps/terminal.hpp"
 #include "apps/tutti/reports/chains_report.hpp"
 #include "model/base/joined.hpp"
+#include "runtime/core/clock.hpp"
 #include "sched/analyses/utilization.hpp"
 
 namespace tutti::internal {
@@ -170,12 +171,21 @@ std::string discipline(const TaskSet& set, bool overlaps) {
                      set.arrivals == Arrivals::Periodic ? ", strictly periodic" : "");
 }
 
-bool shows_conductor(const TaskSet& set) { return set.deadline_at == DeadlineAt::Device; }
+std::string conductor_text(const TaskSet& set, std::optional<Duration> host_away) {
+  if (set.deadline_at != DeadlineAt::Device) return "";
+  if (!set.led_by_gpu) return "  led by: a thread of the host; bounds count until it has seen the end\n";
+  std::string text = "  led by: a GPU's conductor; bounds count to the end on the device\n";
+  if (host_away == kNever)
+    text += "  all runs were armed before the first job: the host may be away until the end\n";
+  else if (host_away)
+    text += fmt::format("  the host may be away for {}\n", to_string(*host_away));
+  return text;
+}
 
-std::string conductor_text(const TaskSet& set) {
-  if (!shows_conductor(set)) return "";
-  return set.led_by_gpu ? "  led by: a GPU's conductor; bounds count to the end on the device\n"
-                        : "  led by: a thread of the host; bounds count until it has seen the end\n";
+void add_conductor(Json& json, const TaskSet& set, std::optional<Duration> host_away) {
+  if (set.deadline_at != DeadlineAt::Device) return;
+  json["conductor"] = to_string(set.led_by_gpu ? Conductor::Gpu : Conductor::Host);
+  if (host_away) json["host_may_be_away_ms"] = host_away == kNever ? Json() : json_ms(host_away);
 }
 
 std::string_view word(Answer answer) {
@@ -342,7 +352,8 @@ std::string stages_text(const TaskSet& set, const OverlapVerdict& verdict) {
 
 }  // namespace
 
-Json verdict_json(const TaskSet& set, const AdmissionVerdict& verdict, const std::optional<Scenario>& misses) {
+Json verdict_json(const TaskSet& set, const AdmissionVerdict& verdict, const std::optional<Scenario>& misses,
+                  std::optional<Duration> host_away) {
   Json tasks = Json::array();
   for (std::size_t i = 0; i < set.tasks.size(); ++i) {
     const TaskTiming& timing = verdict.timings[i];
@@ -384,11 +395,12 @@ Json verdict_json(const TaskSet& set, const AdmissionVerdict& verdict, const std
             {"counter_example", misses ? scenario_json(set, verdict, *misses) : Json(nullptr)},
             {"assumption", assumption(set.arrivals, set.policy)}};
   if (apart) json["partitions"] = partitions_json(set, verdict);
-  if (shows_conductor(set)) json["conductor"] = conductor_word(set);
+  add_conductor(json, set, host_away);
   return json;
 }
 
-std::string verdict_text(const TaskSet& set, const AdmissionVerdict& verdict, const std::optional<Scenario>& misses) {
+std::string verdict_text(const TaskSet& set, const AdmissionVerdict& verdict, const std::optional<Scenario>& misses,
+                         std::optional<Duration> host_away) {
   std::string text;
   const bool apart = verdict.partitions.size() > 1;
   const bool plans = verdict.planner != nullptr &&
@@ -396,7 +408,7 @@ std::string verdict_text(const TaskSet& set, const AdmissionVerdict& verdict, co
   text +=
       fmt::format("{} ({}{}, utilization {:.4f})\n", sentence(verdict.answer), discipline(set, overlaps(set, verdict)),
                   plans ? fmt::format(", {}", verdict.planner->name) : "", verdict.utilization);
-  text += conductor_text(set);
+  text += conductor_text(set, host_away);
   if (apart) text += fmt::format("  {}\n", partitions_text(verdict));
   for (const std::string& reason : verdict.reasons) text += fmt::format("  {}\n", reason);
   if (misses) text += fmt::format("  {}\n", scenario_text(set, verdict, *misses));

@@ -40,11 +40,13 @@ using Json = nlohmann::ordered_json;
 [[nodiscard]] Json timeline_json(const Planner& planner, const Topology& machine, const Timeline& timeline,
                                  const LatestFinish& latest);
 /// The answer of `check`.
-/// @param misses  a run with a missed deadline
+/// @param misses     a run with a missed deadline
+/// @param host_away  of a set that a GPU leads: how long the host may be away
 [[nodiscard]] Json verdict_json(const TaskSet& tasks, const AdmissionVerdict& verdict,
-                                const std::optional<Scenario>& misses = {});
+                                const std::optional<Scenario>& misses = {}, std::optional<Duration> host_away = {});
 [[nodiscard]] std::string verdict_text(const TaskSet& tasks, const AdmissionVerdict& verdict,
-                                       const std::optional<Scenario>& misses = {});
+                                       const std::optional<Scenario>& misses = {},
+                                       std::optional<Duration> host_away = {});
 
 /// The assumption of a verdict; one sentence.
 [[nodiscard]] std::string assumption(Arrivals arrivals = Arrivals::Sporadic, Policy policy = Policy::Edf);
@@ -52,13 +54,9 @@ using Json = nlohmann::ordered_json;
 /// How the jobs of a set share the machine: "non-preemptive edf".
 [[nodiscard]] std::string discipline(const TaskSet& set, bool overlaps = false);
 
-/// Whether a report on a set says what leads its jobs: where deadlines are at the device.
-[[nodiscard]] bool shows_conductor(const TaskSet& set);
-/// A line that says it; empty where a report does not.
-[[nodiscard]] std::string conductor_text(const TaskSet& set);
-/// "gpu", "host".
-[[nodiscard]] constexpr std::string_view conductor_word(const TaskSet& set) {
-  return to_string(set.led_by_gpu ? Conductor::Gpu : Conductor::Host);
-}
+/// What leads the jobs of a set, and for how long the host may be away meanwhile: lines of a report and keys of its
+/// JSON. Nothing where deadlines are at the host.
+[[nodiscard]] std::string conductor_text(const TaskSet& set, std::optional<Duration> host_away);
+void add_conductor(Json& json, const TaskSet& set, std::optional<Duration> host_away);
 
 }  // namespace tutti::internal

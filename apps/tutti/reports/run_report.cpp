@@ -78,13 +78,6 @@ std::string lateness_text(const RunRecord& record) {
       late->median * 1e3, late->most * 1e3, late->worst * 1e3, late->processor_share * 100);
 }
 
-std::string host_away_text(const RunRecord& record) {
-  if (!record.host_away) return "";
-  if (*record.host_away == kNever)
-    return "  all runs were armed before the first job: the host may be away until the end\n";
-  return fmt::format("  the host may be away for {}\n", to_string(*record.host_away));
-}
-
 Json pinned_json(const RunPlace& place) {
   if (place.pinned.empty()) return nullptr;
   Json nodes = Json::array();
@@ -253,8 +246,7 @@ Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord&
             {"lateness", lateness_json(record)},
             {"pinned_memory", pinned_json(place)},
             {"changes", changes_json(set, record)}};
-  if (shows_conductor(set)) json["conductor"] = conductor_word(set);
-  if (record.host_away) json["host_may_be_away_ms"] = *record.host_away == kNever ? Json() : json_ms(record.host_away);
+  add_conductor(json, set, record.host_away);
   return json;
 }
 
@@ -318,7 +310,7 @@ std::string run_text(const TaskSet& set, const WorstResponses& bounds, const Run
   }
   return fmt::format("{} jobs on the {} backend, {} clock, {}{}{}\n{}\n{}{}{}{}{}", summary_of_all(record).jobs(),
                      place.backend, place.clock, discipline(set, place.overlaps), in_partitions(place.partitions),
-                     note_of_simulated(place.backend), conductor_text(set) + host_away_text(record), table.text(),
+                     note_of_simulated(place.backend), conductor_text(set, record.host_away), table.text(),
                      triggers_text(set, record), lateness_text(record), changes_text(set, record), pinned_text(place));
 }
 

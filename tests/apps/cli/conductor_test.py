@@ -28,6 +28,21 @@ class Conductor(Programs):
         self.assertIn(BY_HOST, run.stdout)
         self.assertEqual(run.stderr, "")
 
+    # A run takes three of 900 places: 300 runs, one of which a waiting job has, of jobs every 10 ms.
+    def test_the_host_may_be_away_for_as_long_as_queues_last(self):
+        for command in (["check", LED], ["run", LED, "--jobs", 1000]):
+            self.assertEqual(self.object_of(0, *command, "--json")["host_may_be_away_ms"], 100)
+            self.assertIn("  the host may be away for 100 ms\n", self.tutti(*map(str, command)).stdout)
+        self.assertNotIn("host_may_be_away_ms", self.object_of(0, "check", LED, "--json", "--conductor", "host"))
+        for asked, answer in (("2990 ms", 0), ("3 s", 2)):
+            path = self.file(self.led().replace("host_away: 100 ms", f"host_away: {asked}"))
+            for command in (["check", path], ["run", path, "--jobs", "1000"]):
+                run = self.tutti(*command)
+                self.assertEqual(run.returncode, answer, run.stderr)
+                if answer:
+                    self.refuses(run, "the queues of batch 1 of task 'look' hold 2.99 s, less than the 3 s for which the host may be away; "
+                                      "let it be away for less\n")
+
     def test_a_run_has_the_bounds_of_what_leads(self):
         for conductor, bound in (("gpu", 0.07), ("host", 4)):
             answer = self.object_of(0, "run", LED, "--jobs", 3, "--json", "--conductor", conductor)

@@ -17,6 +17,8 @@
 #include <gtest/gtest.h>
 
 #include "runtime/dispatch/dispatcher.hpp"
+#include "runtime/dispatch/led_task_run.hpp"
+#include "runtime/dispatch/task_state.hpp"
 #include "tests/runtime/cuda/device_kernels.hpp"
 #include "tests/runtime/small_machine.hpp"
 #include "tests/runtime/task_runs.hpp"
@@ -114,6 +116,36 @@ RunOptions led(std::uint64_t jobs) {
   return options;
 }
 
+/// An admitted set, bound to memory of its programs.
+LedSet bound_by(std::array<Sums, 2>& programs, DeviceBackend& backend, const AdmittedTaskSet& admitted,
+                std::uint64_t jobs, Duration host_away) {
+  const PlannedTaskSet& planned = admitted.planned();
+  LedSet led;
+  led.by_deadline = true;
+  led.host_away = host_away;
+  for (std::size_t i = 0; i < programs.size(); ++i) {
+    LedTask& task = led.tasks.emplace_back();
+    task.period = planned.tasks.tasks[i].period.count();
+    task.deadline = planned.tasks.tasks[i].deadline.count();
+    task.jobs = jobs;
+    task.sets = 3;
+    task.first_set = static_cast<std::uint32_t>(3 * i);
+    task.first_batch = static_cast<std::uint32_t>(2 * i);
+    task.batches = 2;
+    auto& sets = led.plans.emplace_back();
+    for (std::size_t s = 0; s < 3; ++s) {
+      auto& batches = sets.emplace_back();
+      for (std::size_t b = 0; b < 2; ++b) {
+        const ExecutionPlan& plan = planned.bounds[i].plans[b].front();
+        batches.push_back(
+            {plan, batch_name(planned.tasks.tasks[i], b), programs[i].bind(backend, plan.batch, b, s).value()});
+      }
+    }
+  }
+  led.batches.resize(4);
+  return led;
+}
+
 class GpuConductor : public testing::TestWithParam<Station::MakeBackend> {
  protected:
   Station station{std::make_unique<test::DeviceClock>(), GetParam()};
@@ -159,31 +191,9 @@ TEST_P(GpuConductor, LeadsEachJobOnce) {
 // A host that looks away for 200 ms, as it said, finds all jobs of that time: 20 of the one task, 13 or 14 of the
 // other.
 TEST_P(GpuConductor, LeadsOnWhileTheHostIsAway) {
-  TaskSet set = two_tasks(station.machine);
-  const AdmittedTaskSet admitted = test::admit(set);
+  const AdmittedTaskSet admitted = test::admit(two_tasks(station.machine));
   std::array<Sums, 2> programs;
-  LedSet led;
-  led.by_deadline = true;
-  led.host_away = milliseconds{200};
-  for (std::size_t i = 0; i < 2; ++i) {
-    LedTask& task = led.tasks.emplace_back();
-    task.period = set.tasks[i].period.count();
-    task.deadline = set.tasks[i].deadline.count();
-    task.jobs = 60;
-    task.sets = 3;
-    task.first_set = static_cast<std::uint32_t>(3 * i);
-    task.first_batch = static_cast<std::uint32_t>(2 * i);
-    task.batches = 2;
-    auto& sets = led.plans.emplace_back();
-    for (std::size_t s = 0; s < 3; ++s) {
-      auto& batches = sets.emplace_back();
-      for (std::size_t b = 0; b < 2; ++b) {
-        const ExecutionPlan& plan = admitted.planned().bounds[i].plans[b].front();
-        batches.push_back({plan, "a batch", programs[i].bind(*station.backend, plan.batch, b, s).value()});
-      }
-    }
-  }
-  led.batches.resize(4);
+  LedSet led = bound_by(programs, *station.backend, admitted, 60, milliseconds{200});
   auto run = station.backend->lead(std::move(led));
   ASSERT_TRUE(run.has_value()) << run.error().text();
   EXPECT_GE((*run)->host_away(), milliseconds{200});
@@ -204,6 +214,19 @@ TEST_P(GpuConductor, LeadsOnWhileTheHostIsAway) {
   (*run)->stop();
   while (!(*run)->is_over() && !(*run)->fault()) std::this_thread::sleep_for(milliseconds{1});
   EXPECT_FALSE((*run)->fault()) << (*run)->fault()->text();
+}
+
+// What is said before a run is true of it: its queues hold so much.
+TEST_P(GpuConductor, ItsQueuesLastAsLongAsWasSaid) {
+  TaskSet set = two_tasks(station.machine);
+  set.host_away = std::chrono::hours{1};
+  const AdmittedTaskSet admitted = test::admit(set);
+  const auto said = host_may_be_away(admitted.planned());
+  ASSERT_FALSE(said.has_value());
+  std::array<Sums, 2> programs;
+  const auto run = station.backend->lead(bound_by(programs, *station.backend, admitted, 1'000'000, set.host_away));
+  ASSERT_FALSE(run.has_value());
+  EXPECT_EQ(run.error().message, said.error().message);
 }
 
 // What is armed and not used runs out: afterwards the host leads the same set on the same streams.
