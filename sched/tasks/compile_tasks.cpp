@@ -481,12 +481,15 @@ Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>
   const bool is_asked = spec.conductor == Conductor::Gpu;
   const bool may_be_led = is_asked || (spec.conductor == Conductor::Auto && spec.deadline_at == DeadlineAt::Device);
   if (!set || !may_be_led) return set;
-  const auto possible = can_be_led(*set);
+  auto possible = can_be_led(*set);
   if (possible) return compile_led(spec, *machine);
-  if (is_asked)
-    return tl::unexpected(Error{ErrorCode::InvalidInput, possible.error().message, {}, std::string(kConductorField)});
-  set->why_host = possible.error().message;
-  return set;
+  Error& why = possible.error();
+  if (!is_asked) {
+    set->why_host = std::move(why.message);
+    return set;
+  }
+  why.field = kConductorField;
+  return tl::unexpected(std::move(why));
 }
 
 std::vector<Error> notes_on(const TaskSetSpec& spec) {

@@ -134,6 +134,7 @@ std::unique_ptr<DeviceBackend> make_cuda(const Topology& machine, const KernelRe
   if (!backend) ADD_FAILURE() << backend.error().text();
   return std::move(backend).value();
 }
+inline constexpr auto kPolling = make_cuda<GateKind::PollingKernel>;
 
 /// The host waits after each command.
 template <WaitKind waiting>

@@ -17,7 +17,7 @@ namespace {
 /// The number of batches prepared at once: it bounds their resources in the driver.
 constexpr std::size_t kAtOnce = 20;
 /// The number of batches issued in a row without waiting.
-constexpr std::size_t kInARow = 4;
+constexpr std::size_t kTogether = 4;
 
 double median_ms(std::span<const Duration> latencies) {
   std::vector<double> ms;
@@ -96,10 +96,10 @@ class Verifying {
 
   /// Runs each batch once, in rows issued without waiting; rows begin one batch later in every round.
   Expected<void> run_in_rows(std::size_t round) {
-    for (std::size_t first = 0; first < batches_.size(); first += kInARow) {
+    for (std::size_t first = 0; first < batches_.size(); first += kTogether) {
       if (stops()) return invalid_input("interrupted; there is nothing to report yet");
       std::vector<std::size_t> row;
-      for (std::size_t i = first; i < std::min(first + kInARow, batches_.size()); ++i)
+      for (std::size_t i = first; i < std::min(first + kTogether, batches_.size()); ++i)
         row.push_back((i + round) % batches_.size());
       executor_.arm(prepared_[row.front()]);
       rest(executor_);

@@ -11,7 +11,7 @@
 namespace tutti::internal {
 namespace {
 
-constexpr std::size_t kMostRows = 8;
+constexpr std::size_t kMostCosts = 8;
 constexpr double kSmallError = 5000;  // ns: negligible
 
 std::string us(double ns) { return fmt::format("{:.2f}", ns / 1e3); }
@@ -49,7 +49,7 @@ std::string worst_text(const std::string& title, const CostFit& fit, const CostM
   table.align_left(0);
   std::size_t rows = 0;
   for (const CostResidual& residual : residuals) {
-    if (rows == kMostRows || measure(residual) <= least) break;
+    if (rows == kMostCosts || measure(residual) <= least) break;
     table.add({sample_text(measured.samples[residual.sample]), us(residual.predicted), us(residual.median),
                us(residual.worst), us(residual.promised), fmt::format("{:.2f}", measure(residual))});
     ++rows;

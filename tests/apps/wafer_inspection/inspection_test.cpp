@@ -50,22 +50,18 @@ void expect_exact(const WaferSpec& spec, std::span<const int> percent) {
         found, [&](const FoundDefect& find) { return find.box == defect.box && find.area == defect.area; }));
 }
 
-constexpr std::array inspection_shares{40, 10, 10, 40};
+constexpr std::array kShares{40, 10, 10, 40};
 
 TEST(Inspection, FindsAllAndOnlyWhatWasPlanted) {
-  for (std::uint64_t seed = 0; seed < 100; ++seed)
-    expect_exact({.width = 256, .height = 256, .seed = seed}, inspection_shares);
-  for (std::uint64_t seed = 0; seed < 40; ++seed)
-    expect_exact({.width = 512, .height = 512, .seed = seed}, inspection_shares);
-  for (std::uint64_t seed = 0; seed < 10; ++seed)
-    expect_exact({.width = 1024, .height = 1024, .seed = seed}, inspection_shares);
-  for (std::uint64_t seed = 0; seed < 3; ++seed)
-    expect_exact({.width = 2048, .height = 2048, .seed = seed}, inspection_shares);
+  for (std::uint64_t seed = 0; seed < 100; ++seed) expect_exact({.width = 256, .height = 256, .seed = seed}, kShares);
+  for (std::uint64_t seed = 0; seed < 40; ++seed) expect_exact({.width = 512, .height = 512, .seed = seed}, kShares);
+  for (std::uint64_t seed = 0; seed < 10; ++seed) expect_exact({.width = 1024, .height = 1024, .seed = seed}, kShares);
+  for (std::uint64_t seed = 0; seed < 3; ++seed) expect_exact({.width = 2048, .height = 2048, .seed = seed}, kShares);
 }
 
 TEST(Inspection, FindsAllUnderTheStrongestNoiseAndInACrowd) {
   for (std::uint64_t seed = 0; seed < 30; ++seed)
-    expect_exact({.width = 256, .height = 256, .seed = seed, .noise = max_noise, .defects = 60}, inspection_shares);
+    expect_exact({.width = 256, .height = 256, .seed = seed, .noise = max_noise, .defects = 60}, kShares);
 }
 
 TEST(Inspection, DoesNotDependOnTheSplit) {
@@ -82,7 +78,7 @@ TEST(Inspection, IsSilentOnCleanWafers) {
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
     const Wafer wafer =
         make_wafer({.width = 256, .height = 256, .seed = seed, .noise = max_noise, .defects = 0}, "clean.png").value();
-    EXPECT_EQ(report_of(wafer, inspection_shares), GrayImage(256, 256));
+    EXPECT_EQ(report_of(wafer, kShares), GrayImage(256, 256));
   }
 }
 

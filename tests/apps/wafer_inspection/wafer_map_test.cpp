@@ -8,7 +8,7 @@
 namespace wafer {
 namespace {
 
-const DieGrid kGrid{
+const DieGrid kMapGrid{
     .width = 50, .height = 16, .left = 3, .top = 2, .die_width = 10, .die_height = 4, .columns = 4, .rows = 3};
 
 std::size_t count_of(const std::string& text, const std::string& part) {
@@ -27,7 +27,7 @@ std::vector<InspectedPicture> pictures_with(int in_first, int in_last, int in_fr
 
 // 1 + 7 + 2 = 10 defects in the one picture that was inspected; two of twelve dies have one.
 TEST(WaferMap, WritesTheCountIntoEachDie) {
-  const std::string svg = wafer_map_svg(kGrid, pictures_with(1, 7, 2));
+  const std::string svg = wafer_map_svg(kMapGrid, pictures_with(1, 7, 2));
   EXPECT_NE(svg.find(">Wafer map: 10 defects in 1 picture<"), std::string::npos) << svg;
   EXPECT_NE(svg.find("2 of 12 dies affected, 2 defects in the frame; dies of 10 x 4 px"), std::string::npos);
   EXPECT_NE(svg.find("<title>die column 0, row 0: 1 defect</title>"), std::string::npos);
@@ -39,7 +39,7 @@ TEST(WaferMap, WritesTheCountIntoEachDie) {
 
 // Labels of 4 columns and 3 rows, and two lines of heading.
 TEST(WaferMap, OfACleanWaferIsTheGridAlone) {
-  const std::string svg = wafer_map_svg(kGrid, pictures_with(0, 0, 0));
+  const std::string svg = wafer_map_svg(kMapGrid, pictures_with(0, 0, 0));
   EXPECT_NE(svg.find(">Wafer map: 0 defects in 1 picture<"), std::string::npos);
   EXPECT_EQ(count_of(svg, "<text "), 2U + 4 + 3);
   EXPECT_EQ(count_of(svg, "<rect "), 1U) << "the page";

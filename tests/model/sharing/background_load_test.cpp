@@ -32,7 +32,7 @@ constexpr const char* kStation =
     - {from: camera0, to: hub0, bandwidth: 5 GB/s}
 )";
 
-Topology station(const std::string& rest) { return test::make_machine(kStation + rest); }
+Topology station_with(const std::string& rest) { return test::make_machine(kStation + rest); }
 
 const Planner& at_once() { return *find_planner("all_at_once"); }
 
@@ -47,7 +47,7 @@ constexpr const char* kImage = "  - {from: mem0, to: gpu0, size: 20 MB}\n";
 // that are guaranteed: 20 / 5 = 4 ms. An image goes the other way: 20 / 12 = 1.667 ms.
 TEST(BackgroundLoad, IsTakenOffTheLinksOfItsRoute) {
   const Topology machine =
-      station("  background: [{from: camera0, to: mem0, bandwidth: {nominal: 2 GB/s, most: 4 GB/s}}]\n");
+      station_with("  background: [{from: camera0, to: mem0, bandwidth: {nominal: 2 GB/s, most: 4 GB/s}}]\n");
   EXPECT_EQ(length(machine, kReport), microseconds(2500));
   EXPECT_EQ(length(machine, kReport, Basis::Guaranteed), milliseconds(4));
   EXPECT_EQ(length(machine, kImage), Duration{1'666'667});
@@ -72,7 +72,7 @@ TEST(BackgroundLoad, MayReachAGpuDirectly) {
 // The host copies 3 GB/s inside mem0: it reads them over mem0 -> hub0 and writes them over hub0 -> mem0. 20 MB down
 // take 20 / (10 - 3), up 20 / (12 - 3) ms.
 TEST(BackgroundLoad, OfAMemoryWithItselfReadsAndWritesIt) {
-  const Topology machine = station("  background: [{from: mem0, to: mem0, bandwidth: 3 GB/s}]\n");
+  const Topology machine = station_with("  background: [{from: mem0, to: mem0, bandwidth: 3 GB/s}]\n");
   EXPECT_EQ(length(machine, kReport), Duration{2'857'143});
   EXPECT_EQ(length(machine, kImage), Duration{2'222'223});
 }
@@ -94,7 +94,7 @@ TEST(BackgroundLoad, OfTheHostFromMemoryToMemory) {
 // The frames cost 2 bytes of the memory's 20 GB/s a byte, so 3 GB/s of them leave 20 - 6 = 14; a copy up costs 4: 14 /
 // 4 = 3.5 GB/s, 14 MB in 4 ms.
 TEST(BackgroundLoad, TakesItsCostOffSharedCapacities) {
-  const Topology machine = station(R"(  shared:
+  const Topology machine = station_with(R"(  shared:
     - {name: memory, capacity: 20 GB/s, members: [{from: mem0, to: hub0, cost: 4}, {from: hub0, to: mem0, cost: 2}]}
   background: [{from: camera0, to: mem0, bandwidth: 3 GB/s}]
 )");
@@ -103,7 +103,7 @@ TEST(BackgroundLoad, TakesItsCostOffSharedCapacities) {
 
 // What is declared stays declared: a file is written as it was read.
 TEST(BackgroundLoad, IsWrittenAsItWasRead) {
-  const Topology machine = station(
+  const Topology machine = station_with(
       "  background: [{from: camera0, to: mem0, bandwidth: {nominal: 2 GB/s, most: 4 GB/s}}, {from: mem0, to: mem0, "
       "bandwidth: 1 GB/s}]\n");
   EXPECT_EQ(machine.spec().background,
@@ -115,7 +115,7 @@ TEST(BackgroundLoad, IsWrittenAsItWasRead) {
   EXPECT_EQ(machine.links()[1].bandwidth, (Bandwidth{GBps{10}, GBps{9}}));
   EXPECT_DOUBLE_EQ(machine.capacities(Basis::Nominal)[1], 7);
   EXPECT_DOUBLE_EQ(machine.capacities(Basis::Guaranteed)[1], 4);
-  EXPECT_TRUE(without_background(machine) == station(""));
+  EXPECT_TRUE(without_background(machine) == station_with(""));
 }
 
 // ---- beside a table

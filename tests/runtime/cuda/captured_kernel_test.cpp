@@ -25,10 +25,9 @@ namespace {
 using std::chrono::milliseconds;
 using test::copy_stream;
 using test::kernel_stream;
+using test::kPolling;
 using test::Station;
 using test::uncaptured;
-
-constexpr auto kPolling = test::make_cuda<GateKind::PollingKernel>;
 
 class CapturedKernel : public test::OneKernel {
  protected:

@@ -31,11 +31,10 @@ using std::chrono::milliseconds;
 using test::bound;
 using test::copy_stream;
 using test::kernel_stream;
+using test::kPolling;
 using test::pattern;
 using test::Station;
 using test::uncaptured;
-
-constexpr auto kPolling = test::make_cuda<GateKind::PollingKernel>;
 
 std::unique_ptr<Clock> device_clock() { return std::make_unique<test::DeviceClock>(); }
 

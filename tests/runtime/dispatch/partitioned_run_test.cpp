@@ -215,7 +215,7 @@ std::vector<JobRecord> jobs_of(const Partition& partition, std::span<const JobRe
 TEST(PartitionedRun, ChangesNothingForAnyPartition) {
   const Topology machine = two_sides();
   int several = 0;
-  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::rounds(300U); ++seed) {
     const TaskSet set = random_set(machine, seed);
     PartitionedRun together(set);
     const std::vector<Partition>& partitions = together.planned.partitions;
@@ -251,7 +251,7 @@ TEST(PartitionedRun, ChangesNothingForAnyPartition) {
     }
   }
 
-  EXPECT_GT(several, 100);
+  EXPECT_GT(several, test::rounds(300) / 3);
 }
 
 // ---- threads

@@ -11,7 +11,7 @@
 namespace tutti::internal {
 namespace {
 
-using Cores = std::vector<int>;
+using CoreList = std::vector<int>;
 
 TEST(HostFiles, ReadsTextsNumbersAndLists) {
   const test::FakeHost host;
@@ -23,8 +23,8 @@ TEST(HostFiles, ReadsTextsNumbersAndLists) {
   EXPECT_EQ(host.files().text("a/text"), "word");
   EXPECT_EQ(host.files().number("a/number"), 42);
   EXPECT_EQ(host.files().number("a/text"), std::nullopt);
-  EXPECT_EQ(host.files().cores("a/list"), (Cores{0, 1, 2, 8}));
-  EXPECT_EQ(host.files().cores("a/none"), Cores{});
+  EXPECT_EQ(host.files().cores("a/list"), (CoreList{0, 1, 2, 8}));
+  EXPECT_EQ(host.files().cores("a/none"), CoreList{});
   EXPECT_EQ(host.files().cores("a/text"), std::nullopt);
   EXPECT_EQ(host.files().entries("a"), (std::vector<std::string>{"list", "none", "number", "text"}));
 }
@@ -62,8 +62,8 @@ TEST(WholeNumber, IsAllOfTheText) {
 }
 
 TEST(CoresOfList, AreAscendingAndThereOnce) {
-  EXPECT_EQ(cores_of_list("8,0-2,1-3"), (Cores{0, 1, 2, 3, 8}));
-  EXPECT_EQ(cores_of_list(""), Cores{});
+  EXPECT_EQ(cores_of_list("8,0-2,1-3"), (CoreList{0, 1, 2, 3, 8}));
+  EXPECT_EQ(cores_of_list(""), CoreList{});
   for (const char* const text : {",", "1,", ",1", "3-1", "-1", "1-", "a", "0-99999999999", "65536", "1;2"})
     EXPECT_EQ(cores_of_list(text), std::nullopt) << text;
   std::string everything = "0-65535";
@@ -72,10 +72,10 @@ TEST(CoresOfList, AreAscendingAndThereOnce) {
 }
 
 TEST(ListOfCores, IsWhatTheKernelReads) {
-  EXPECT_EQ(list_of_cores(Cores{}), "");
-  EXPECT_EQ(list_of_cores(Cores{3}), "3");
-  EXPECT_EQ(list_of_cores(Cores{2, 3}), "2,3");
-  EXPECT_EQ(list_of_cores(Cores{0, 1, 2, 3, 8}), "0-3,8");
+  EXPECT_EQ(list_of_cores(CoreList{}), "");
+  EXPECT_EQ(list_of_cores(CoreList{3}), "3");
+  EXPECT_EQ(list_of_cores(CoreList{2, 3}), "2,3");
+  EXPECT_EQ(list_of_cores(CoreList{0, 1, 2, 3, 8}), "0-3,8");
 }
 
 TEST(RestOfLine, FindsTheFirstLineThatBeginsSo) {

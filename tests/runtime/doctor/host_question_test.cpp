@@ -10,7 +10,7 @@
 namespace tutti::internal {
 namespace {
 
-using Cores = std::vector<int>;
+using CoreList = std::vector<int>;
 
 Expected<HostQuestion> question_of(const test::FakeHost& host, const RealTimeOptions& options = {}) {
   return host_question(host.files(), options, {}, [] {});
@@ -19,22 +19,22 @@ Expected<HostQuestion> question_of(const test::FakeHost& host, const RealTimeOpt
 TEST(HostQuestion, TakesTheLastTwoCoresButForOne) {
   const test::FakeHost host;
   for (const auto& [list, own] :
-       {std::pair("0-3", Cores{2, 3}), std::pair("4,6", Cores{6}), std::pair("5", Cores{5})}) {
+       {std::pair("0-3", CoreList{2, 3}), std::pair("4,6", CoreList{6}), std::pair("5", CoreList{5})}) {
     host.write("proc/self/status", std::string("Cpus_allowed_list:\t") + list + "\n");
     EXPECT_EQ(question_of(host)->own, own);
   }
   host.remove("proc/self/status");
-  EXPECT_EQ(question_of(host)->own, Cores{});
+  EXPECT_EQ(question_of(host)->own, CoreList{});
   host.write("sys/devices/system/cpu/online", "0-7\n");
-  EXPECT_EQ(question_of(host)->own, (Cores{6, 7}));
+  EXPECT_EQ(question_of(host)->own, (CoreList{6, 7}));
 }
 
 TEST(HostQuestion, TakesTheCoresThatAreNamed) {
   const test::QuietHost host;
   const auto question = question_of(host, {.priority = 50, .cores = {3, 1}});
   ASSERT_TRUE(question.has_value());
-  EXPECT_EQ(question->own, (Cores{1, 3}));
-  EXPECT_EQ(question->cores, (Cores{0, 1, 2, 3}));
+  EXPECT_EQ(question->own, (CoreList{1, 3}));
+  EXPECT_EQ(question->cores, (CoreList{0, 1, 2, 3}));
   EXPECT_EQ(question->priority, 50);
 }
 

@@ -13,7 +13,7 @@
 namespace tutti::internal {
 namespace {
 
-std::string two_gpus(const std::string& rest = "") {
+std::string gpus_with(const std::string& rest = "") {
   return test::machine_file(R"(  vertices:
     mem0: {kind: memory}
     gpu0: {kind: gpu}
@@ -56,7 +56,7 @@ const TunableParameter& find(const std::vector<TunableParameter>& list, TunableK
 }
 
 TEST(TunableParameters, AreAllNumbersThatCanBeChanged) {
-  EXPECT_EQ(lines_of(tunables(test::make_study(kTasks, two_gpus()))),
+  EXPECT_EQ(lines_of(tunables(test::make_study(kTasks, gpus_with()))),
             (std::vector<std::string>{"parameter  image 10 MB", "size a x 4 MB", "period a  25 ms", "deadline a  25 ms",
                                       "wcet b  2 ms", "period b  10 ms", "deadline b  8 ms"}));
 }
@@ -66,7 +66,7 @@ TEST(TunableParameters, CountTheMachineSWhereItHasThem) {
       "version: 1\nmachine: m.yaml\ntasks:\n- {name: a, period: 1 ms, job: [{batch: [{from: "
       "gpu0, to: gpu1, size: 1 kB}]}]}\n";
   const TaskStudy study =
-      test::make_study(staged, two_gpus("  margin: {relative: 0.05, absolute: 3 us}\n  staging: {chunk: 1 MB}\n"));
+      test::make_study(staged, gpus_with("  margin: {relative: 0.05, absolute: 3 us}\n  staging: {chunk: 1 MB}\n"));
   const std::vector<std::string> lines = lines_of(tunables(study));
   EXPECT_EQ((std::vector<std::string>(lines.end() - 3, lines.end())),
             (std::vector<std::string>{"chunk   1 MB", "relative_margin   0.05", "absolute_margin   3 us"}));
@@ -74,7 +74,7 @@ TEST(TunableParameters, CountTheMachineSWhereItHasThem) {
 
 // A deadline that the file leaves out is the period and goes along with it; changed itself, it parts from it.
 TEST(WithValue, ChangesTheFileAndNothingElse) {
-  const TaskStudy study = test::make_study(kTasks, two_gpus());
+  const TaskStudy study = test::make_study(kTasks, gpus_with());
   const std::vector<TunableParameter> list = tunables(study);
   const auto longer = with_value(study, find(list, TunableKind::Period, "a"), 30'000'000);
   ASSERT_TRUE(longer);
@@ -96,7 +96,7 @@ Bytes size_of(const TaskSet& set) { return batches_of(set.tasks[0])[0]->streams(
 
 // 40 % of 20 MB; then the transfer's own 3 B in place of it.
 TEST(WithValue, ChangesSizes) {
-  const TaskStudy study = test::make_study(kTasks, two_gpus());
+  const TaskStudy study = test::make_study(kTasks, gpus_with());
   const std::vector<TunableParameter> list = tunables(study);
   EXPECT_EQ(size_of(*with_value(study, list[0], 20'000'000)), Bytes{8'000'000});
   EXPECT_EQ(size_of(*with_value(study, list[1], 3)), Bytes{3});
@@ -105,7 +105,7 @@ TEST(WithValue, ChangesSizes) {
 
 // What --set says is what the file has now, and what a search changes.
 TEST(WithValue, GoesOverTheCommandLine) {
-  const TaskStudy study = test::make_study(kTasks, two_gpus(), {{}, Policy::Rm, {{"image", Bytes{50}}}, false});
+  const TaskStudy study = test::make_study(kTasks, gpus_with(), {{}, Policy::Rm, {{"image", Bytes{50}}}, false});
   EXPECT_EQ(tunables(study)[0].value, 50);
   EXPECT_EQ(size_of(study.tasks), Bytes{20});
   const auto changed = with_value(study, tunables(study)[0], 100);
@@ -119,7 +119,7 @@ TEST(WithValue, ChangesAnAliasWithWhatItStandsFor) {
       "version: 1\nmachine: m.yaml\ntasks:\n"
       "- {name: a, period: 10 ms, job: [{batch: [&copy {from: mem0, to: gpu0, size: 5 B}]}]}\n"
       "- {name: b, period: 10 ms, job: [{batch: [*copy]}]}\n",
-      two_gpus());
+      gpus_with());
   const auto changed = with_value(study, find(tunables(study), TunableKind::Size, "a"), 9);
   ASSERT_TRUE(changed);
   for (const Task& task : changed->tasks) EXPECT_EQ(batches_of(task)[0]->streams()[0].transfer->size, Bytes{9});
@@ -130,7 +130,7 @@ TEST(WithValue, RefusesWhatTheFileCouldNotSay) {
   const TaskStudy study = test::make_study(
       "version: 1\nmachine: m.yaml\nparameters: {image: 1 B}\ntasks:\n- {name: a, period: 10 ms, job: [{batch: [{from: "
       "mem0, to: gpu0, size: 1000% of image}]}]}\n",
-      two_gpus());
+      gpus_with());
   const auto changed = with_value(study, tunables(study)[0], most_value(TunableKind::Parameter));
   ASSERT_FALSE(changed);
   EXPECT_NE(changed.error().text().find("absurdly large"), std::string::npos);
@@ -141,7 +141,7 @@ TEST(WithValue, ChangesTheMachine) {
   const TaskStudy study = test::make_study(
       "version: 1\nmachine: m.yaml\ntasks:\n- {name: a, period: 10 ms, job: [{batch: [{from: mem0, to: gpu0, size: 1 "
       "kB}]}]}\n",
-      two_gpus("  margin: {relative: 0.5, absolute: 7 ns}\n"));
+      gpus_with("  margin: {relative: 0.5, absolute: 7 ns}\n"));
   const auto wcet = [](const TaskSet& set) {
     return AdmissionController(planners().front()).decide(set).timings[0].wcet;
   };
