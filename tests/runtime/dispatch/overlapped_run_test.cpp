@@ -485,7 +485,7 @@ struct CountedCopies : TaskProgram {
   std::atomic<int> ended = 0;
 };
 
-/// Host steps, the first of which lasts until a job of copies has ended beside it.
+/// Host steps, the first of which lasts until a job of copies has ended beside it. None does where the run has failed.
 struct StepBesideCopies : TaskProgram {
   explicit StepBesideCopies(const CountedCopies& others) : copies(others) {}
   Expected<std::vector<StreamBinding>> bind(DeviceBackend&, const Batch&, std::size_t, std::size_t) override {
@@ -493,7 +493,8 @@ struct StepBesideCopies : TaskProgram {
   }
   Expected<void> on_host_step(Job& job, std::size_t) override {
     const int before = copies.ended;
-    while (job.index == 0 && !beside) {
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds{10};
+    while (job.index == 0 && !beside && std::chrono::steady_clock::now() < patience) {
       std::this_thread::sleep_for(std::chrono::microseconds{100});
       beside = copies.ended > before;
     }
@@ -524,8 +525,8 @@ TEST(OverlappedRunInRealTime, DoesHostStepsBesideCopies) {
     EXPECT_TRUE(record->fatal->message.starts_with("the host is too slow")) << record->fatal->message;
   } else {
     EXPECT_EQ(record->jobs.size(), 100U);
+    EXPECT_TRUE(host.beside);
   }
-  EXPECT_TRUE(host.beside);
 }
 
 /// A program whose host step throws in one of its jobs.
