@@ -2,10 +2,13 @@
 // whose commands cost nothing, both are the same schedule.
 #include "runtime/dispatch/led_task_run.hpp"
 
+#include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -31,10 +34,15 @@ class Listening final : public TaskProgram {
   }
   bool fills_input() const override { return fills; }
   bool hears_of_end() const override { return hears; }
-  void on_finished(const Job&) override { ++finished; }
+  void on_finished(const Job& job) override {
+    ++finished;
+    if (when_finished) when_finished(job);
+  }
+  void on_dropped(const Job&, const JobRecord&) override { ++dropped; }
 
   bool fills = false, hears = false;
-  int finished = 0;
+  int finished = 0, dropped = 0;
+  std::function<void(const Job&)> when_finished;
 
  private:
   PatternProgram buffers_;
@@ -198,6 +206,110 @@ TEST(LedTaskRun, EachJobIsInOneRecordWhateverComesFirst) {
                                                          {3, "skipped"}, {4, "ended"}, {5, "buffers"},
                                                          {6, "host"},    {7, "host"},  {8, "host"}};
   EXPECT_EQ(ends, expected);
+}
+
+/// What must hold of the records of a run that had time for all its jobs, whatever the host did meanwhile.
+void expect_each_job_once(const TaskSet& set, const RunRecord& record, std::uint64_t jobs) {
+  std::vector<std::map<std::uint64_t, const JobRecord*>> of(set.tasks.size());
+  for (const JobRecord& job : record.jobs)
+    EXPECT_TRUE(of[job.task.index()].try_emplace(job.index, &job).second) << job.task.index() << " " << job.index;
+  std::vector<const JobRecord*> ended;
+  std::uint64_t all = 0;
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    const bool suspended =
+        std::ranges::find(record.suspensions, TaskId{i}, &Suspension::task) != record.suspensions.end();
+    all += of[i].size();
+    if (!suspended && !of[i].empty()) {
+      EXPECT_EQ(of[i].rbegin()->first + 1, of[i].size()) << "none is left out";
+    }
+    Duration before{-1};
+    for (const auto& [index, job] : of[i]) {
+      EXPECT_EQ(job->arrival, set.tasks[i].offset + set.tasks[i].period * static_cast<std::int64_t>(index));
+      if (!job->finish) continue;
+      EXPECT_GE(job->start, std::max(job->arrival, before));
+      EXPECT_EQ(job->verdict, *job->finish <= job->deadline ? JobVerdict::Met : JobVerdict::Missed);
+      before = *job->finish;
+      ended.push_back(job);
+    }
+  }
+  EXPECT_TRUE(all == jobs || !record.suspensions.empty());
+  std::ranges::sort(ended, {}, &JobRecord::start);
+  for (std::size_t i = 1; i < ended.size(); ++i) EXPECT_GE(ended[i]->start, *ended[i - 1]->finish);
+}
+
+/// Virtual time of a host that oversleeps now and then.
+class DrowsyClock final : public Clock {
+ public:
+  explicit DrowsyClock(Random& random) : random_(random) {}
+  std::string_view name() const override { return "sleepy"; }
+  Duration now() const override { return time_.now(); }
+  using Clock::wait_until;
+  void wait_until(Duration at) override {
+    const bool oversleeps = at > now() && at < kNever && random_.one_in(8);
+    time_.wait_until(oversleeps ? at + Duration{random_.between(1, 5000)} : at);
+  }
+  Duration aside(Duration start, const std::function<void()>& work) override { return time_.aside(start, work); }
+  bool runs_by_itself() const override { return false; }
+
+ private:
+  VirtualClock time_;
+  Random& random_;
+};
+
+// The host is away for longer than its queues last, and callbacks give buffers back late.
+TEST(LedTaskRun, EachJobIsInOneRecordWhateverTheHostDoes) {
+  std::uint64_t dropped = 0, away = 0, overtaken = 0;
+  for (std::uint64_t seed = 1; seed <= test::rounds(std::uint64_t{1000}); ++seed) {
+    Random random(seed);
+    Station station(std::make_unique<DrowsyClock>(random));
+    TaskSet set{station.machine, random.one_in(2) ? Policy::Edf : Policy::Dm, {}};
+    const int tasks = random.between(1, 4);
+    for (int i = 0; i < tasks; ++i) {
+      const std::string name(1, static_cast<char>('a' + i));
+      const bool keeps_others = i == 0 && random.one_in(2);  // jobs of theirs wait, while later ones are dropped
+      Task& task = set.tasks.emplace_back(
+          keeps_others ? copying(station, name, random.between(300, 800), random.between(4000, 8000))
+                       : copying(station, name, random.between(2, 60), random.between(400, 900)));
+      task.deadline = task.period * random.between(1, 3);
+      task.offset = Duration{random.between(0, 500)};
+      if (random.one_in(4))
+        task.overrun = {OverrunPolicy::SkipNext, Duration{random.between(30, 90)}, random.between(0, 5)};
+    }
+    const AdmissionVerdict verdict = AdmissionController(planners().front()).decide(set);
+    if (!verdict.admitted) continue;
+    std::vector<std::unique_ptr<Listening>> programs;
+    std::vector<TaskProgram*> table;
+    for (const Task& task : set.tasks) {
+      Listening& program = *programs.emplace_back(std::make_unique<Listening>(station.machine, task));
+      program.hears = random.one_in(2);
+      program.when_finished = [&](const Job&) {
+        if (random.one_in(8)) station.clock->wait_until(station.clock->now() + Duration{random.between(1, 5000)});
+      };
+      table.push_back(&program);
+    }
+    RunOptions options;
+    options.jobs = 100;
+    options.conductor = ConductorKind::Gpu;
+    options.host_away = Duration{random.between(0, 1) * random.between(1, 1500)};
+    const auto run = run_tasks(station.executor, *verdict.admitted, table, options);
+    ASSERT_TRUE(run.has_value()) << run.error().text();
+    EXPECT_FALSE(run->fatal) << run->fatal->text();
+    expect_each_job_once(set, *run, 100);
+    std::vector<std::uint64_t> next(set.tasks.size());
+    for (const JobRecord& job : run->jobs) {
+      overtaken += job.index < std::exchange(next[job.task.index()], job.index + 1);
+      dropped += job.verdict == JobVerdict::Dropped;
+      away += job.error && job.error->message.starts_with("the host had armed no run");
+    }
+    for (std::size_t i = 0; i < programs.size(); ++i) {
+      const auto ends = [&](const JobRecord& job) { return job.task.index() == i && job.finish; };
+      EXPECT_EQ(programs[i]->finished, programs[i]->hears ? std::ranges::count_if(run->jobs, ends) : 0);
+    }
+    if (HasFailure()) FAIL() << "seed " << seed;
+  }
+  EXPECT_GT(dropped - away, test::rounds(100U)) << "of buffers that came back late";
+  EXPECT_GT(away, test::rounds(100U));
+  EXPECT_GT(overtaken, test::rounds(40U)) << "by the record of a later one that was dropped";
 }
 
 TEST(LedTaskRun, NeedsInputThatIsThere) {
