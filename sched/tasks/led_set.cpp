@@ -1,11 +1,15 @@
 #include "sched/tasks/led_set.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "model/base/joined.hpp"
 #include "model/transfer/transfer_method.hpp"
+#include "sched/tasks/partition.hpp"
 #include "sched/tasks/shared_buffers.hpp"
 
 namespace tutti::internal {
@@ -21,6 +25,8 @@ std::optional<std::string> host_work_of(const Batch& batch) {
     const TransferMethod method = find_route(machine, *stream.transfer).method;
     if (method.pageable || method.mapped)
       return fmt::format("threads of the host move the copy '{}' ({})", stream.name, method.name);
+    if (method.chunked)
+      return fmt::format("the copy '{}' goes through the memory of the host ({})", stream.name, method.name);
     if (method.captured && !stream.transfer->chosen)
       return fmt::format("the copy '{}' reads its bytes when it is enqueued ({})", stream.name, method.name);
   }
@@ -56,6 +62,21 @@ std::optional<std::string> obstacle_in(const TaskSet& set, TaskId id) {
   return std::nullopt;
 }
 
+/// The GPUs of a group of tasks of which none can open the gates of all others; empty: one can.
+std::string without_leader(const TaskSet& set, const Partition& partition) {
+  const std::vector<VertexId> gpus = gpus_of(set, partition);
+  const auto reaches = [&](VertexId one, VertexId other) {
+    return one == other || (set.machine->has_peer_access(one, other) && set.machine->has_peer_access(other, one));
+  };
+  const auto leads = [&](VertexId one) {
+    return std::ranges::all_of(gpus, [&](VertexId other) { return reaches(one, other); });
+  };
+  if (gpus.empty() || std::ranges::any_of(gpus, leads)) return "";
+  std::vector<std::string> names;
+  for (const VertexId gpu : gpus) names.push_back(set.machine->vertex(gpu).name);
+  return joined(names);
+}
+
 std::optional<std::string> obstacle_in(const TaskSet& set) {
   if (set.deadline_at == DeadlineAt::Host)
     return "deadlines count until the host has seen the end of a job; with 'deadline_at: device' they count until its "
@@ -78,6 +99,13 @@ std::optional<std::string> obstacle_in(const TaskSet& set) {
                        set.tasks.size());
   for (std::size_t i = 0; i < set.tasks.size(); ++i)
     if (const auto reason = obstacle_in(set, TaskId{i})) return fmt::format("task '{}' {}", set.tasks[i].name, *reason);
+  for (const Partition& partition : partitions_of(set))
+    if (const std::string gpus = without_leader(set, partition); !gpus.empty())
+      return fmt::format(
+          "no GPU reaches the memory of all others that share jobs with it ({}), as one must that opens their gates; "
+          "leave "
+          "those out that have no peer access, or write 'conductor: host'",
+          gpus);
   return std::nullopt;
 }
 

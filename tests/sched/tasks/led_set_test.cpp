@@ -167,6 +167,48 @@ TEST(LedSet, NoStepNeedsTheHost) {
             "task 'a' has no batch, so a GPU sees nothing of its jobs; give it a 'job' with one");
 }
 
+/// mem0 with three GPUs; gpu0 and gpu1 reach each other, gpu2 is for itself.
+Topology three_gpus() {
+  return test::make_machine(
+      "  vertices: {mem0: {kind: memory}, cpu0: {kind: cpu}, gpu0: {kind: gpu}, gpu1: {kind: gpu}, gpu2: {kind: gpu}}\n"
+      "  links:\n"
+      "  - {from: mem0, to: cpu0, bandwidth: 1 GB/s, back: 1 GB/s}\n"
+      "  - {from: cpu0, to: gpu0, bandwidth: 1 GB/s, back: 1 GB/s}\n"
+      "  - {from: cpu0, to: gpu1, bandwidth: 1 GB/s, back: 1 GB/s}\n"
+      "  - {from: cpu0, to: gpu2, bandwidth: 1 GB/s, back: 1 GB/s}\n"
+      "  - {from: gpu0, to: gpu1, bandwidth: 1 GB/s, back: 1 GB/s}\n"
+      "  setup: {" +
+      std::string(kAllCosts) + "}\n");
+}
+
+TEST(LedSet, NoCopyGoesThroughTheMemoryOfTheHost) {
+  const auto copy = [](const std::string& to) {
+    return "tasks:\n- {name: a, period: 10 ms, job: [{batch: [{name: s, from: gpu0, to: " + to + ", size: 10 kB}]}]}\n";
+  };
+  EXPECT_TRUE(at_device(copy("gpu1"), three_gpus()).led_by_gpu);
+  EXPECT_EQ(why_host(copy("gpu2"), three_gpus()),
+            "task 'a' needs the host in step 0 of its job: the copy 's' goes through the memory of the host (staged); "
+            "write 'conductor: host'");
+}
+
+// One GPU opens the gates of all. Jobs that share nothing are led apart.
+TEST(LedSet, OneGpuReachesAllOthers) {
+  const auto job = [](const std::string& name, const std::string& gpus) {
+    std::string streams;
+    for (const char gpu : gpus)
+      streams += (streams.empty() ? "" : ", ") + std::string("{from: mem0, to: gpu") + gpu + ", size: 10 kB}";
+    return "- {name: " + name + ", period: 10 ms, job: [{batch: [" + streams + "]}]}\n";
+  };
+  EXPECT_TRUE(at_device("tasks:\n" + job("a", "01"), three_gpus()).led_by_gpu);
+  EXPECT_TRUE(at_device("tasks:\n" + job("a", "2"), three_gpus()).led_by_gpu);
+  const char* const none =
+      "no GPU reaches the memory of all others that share jobs with it (gpu0, gpu1, gpu2), as one must that opens "
+      "their "
+      "gates; leave those out that have no peer access, or write 'conductor: host'";
+  EXPECT_EQ(why_host("tasks:\n" + job("a", "012"), three_gpus()), none);
+  EXPECT_EQ(why_host("tasks:\n" + job("a", "01") + job("b", "12"), three_gpus()), none);
+}
+
 TEST(LedSet, NoBufferIsThatOfAnotherTask) {
   EXPECT_EQ(
       why_host("tasks:\n"
