@@ -55,25 +55,13 @@ std::string uuid_text(const cudaUUID_t& uuid) {
   return text;
 }
 
-/// Whether streams can wait for signals in memory. CUDA reports it for 64-bit values only; where these work, our 32-bit
-/// signals do.
-Expected<bool> has_memory_operations(int ordinal) {
-  const auto driver = cuda::find_driver();
-  if (!driver) return false;
-  CUdevice device = 0;
-  int works = 0;
-  if (auto ok = cuda::check(driver->device(&device, ordinal), "cuDeviceGet"); !ok) return tl::unexpected(ok.error());
-  return cuda::check(driver->device_attribute(&works, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, device),
-                     "cuDeviceGetAttribute")
-      .map([&] { return works != 0; });
-}
-
 /// Properties of a GPU that CUDA reports.
 Expected<DeviceFacts> device_facts(int ordinal) {
   cudaDeviceProp found{};
   if (auto ok = cuda::check(cudaGetDeviceProperties(&found, ordinal), "cudaGetDeviceProperties"); !ok)
     return tl::unexpected(ok.error());
-  const auto memory_operations = has_memory_operations(ordinal);
+  // CUDA says it of 64-bit values alone; where these work, our signals of 32 bits do.
+  const auto memory_operations = cuda::device_has(ordinal, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS);
   if (!memory_operations) return tl::unexpected(memory_operations.error());
   DeviceFacts facts;
   facts.ordinal = ordinal;

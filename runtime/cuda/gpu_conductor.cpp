@@ -121,6 +121,13 @@ Expected<void> GpuConductor::find_leader(const Lists& lists) {
         "the host does");
   leader_ = *leader;
   for (const int device : devices) {
+    const auto limited = device_has(device, CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT);
+    if (!limited) return tl::unexpected(limited.error());
+    if (*limited)
+      return invalid_input(
+          "the driver ends kernels on a GPU of the set that take seconds, since a display is attached to it, and gates "
+          "and "
+          "the conductor stay as long as the run; attach it to another GPU, or with --conductor host the host leads");
     const DeviceGuard guard(device);
     if (auto ok = check(load_led_kernels(), "cudaFuncGetAttributes"); !ok) return ok;
   }

@@ -89,6 +89,16 @@ Expected<Driver> find_driver() {
   return driver;
 }
 
+Expected<bool> device_has(int device, CUdevice_attribute attribute) {
+  const auto driver = find_driver();
+  if (!driver) return false;
+  CUdevice of = 0;
+  int has = 0;
+  return check(driver->device(&of, device), "cuDeviceGet")
+      .and_then([&] { return check(driver->device_attribute(&has, attribute, of), "cuDeviceGetAttribute"); })
+      .map([&] { return has != 0; });
+}
+
 Expected<CopyDriver> find_copy_driver() {
   CopyDriver driver{};
   if (driver.look_up(find_in_driver)) return driver;

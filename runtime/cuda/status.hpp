@@ -53,6 +53,10 @@ struct Driver {
 /// @errors Machine: no driver, or one that is older than these functions.
 [[nodiscard]] Expected<Driver> find_driver();
 
+/// What the driver says of a device, yes or no; no where there is no driver.
+/// @errors Machine: it refuses to say.
+[[nodiscard]] Expected<bool> device_has(int device, CUdevice_attribute attribute);
+
 /// The functions for copies through pinned buffers, of the same driver.
 /// @errors Machine: it lacks one of them.
 [[nodiscard]] Expected<CopyDriver> find_copy_driver();

@@ -272,6 +272,18 @@ TEST_P(GpuConductor, GoesByTheFixedPriorities) {
 }
 
 #ifdef TUTTI_HOST_CUDA
+TEST_P(GpuConductor, LeadsNothingWhereTheDriverEndsLongKernels) {
+  const AdmittedTaskSet admitted = test::admit(two_tasks(station.machine));
+  std::array<Sums, 2> programs;
+  TaskProgram* const table[] = {&programs[0], &programs[1]};
+  host_cuda::set_limits_kernels(true);
+  const auto record = run_tasks(station.executor, admitted, table, led(10));
+  host_cuda::set_limits_kernels(false);
+  ASSERT_FALSE(record.has_value());
+  EXPECT_EQ(record.error().code, ErrorCode::InvalidInput);
+  EXPECT_EQ(record.error().message.find("the driver ends kernels on a GPU of the set that take seconds"), 0U);
+}
+
 /// In a process of its own: its GPU is lost afterwards.
 void hang_in_a_run() {
   Station station(std::make_unique<test::DeviceClock>(), make_cuda<GateKind::PollingKernel, test::kDeviceWait, 1>);

@@ -135,6 +135,7 @@ void set_device_count(int count) { host().devices = count; }
 void set_driver_version(int version) { host().version = version; }
 void set_peer_access(bool reaches) { host().peer_access = reaches; }
 void set_memory_operations(bool work) { host().memory_operations = work; }
+void set_limits_kernels(bool limits) { host().limits_kernels = limits; }
 void set_graphs_expand(bool expand) { host().graphs_expand = expand; }
 
 void fail_next(const std::string& function, int status, int before) {

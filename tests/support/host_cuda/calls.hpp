@@ -29,6 +29,7 @@ struct Host {
   std::atomic<bool> peer_access{true};
   std::atomic<bool> memory_operations{true};
   std::atomic<bool> graphs_expand{false};
+  std::atomic<bool> limits_kernels{false};
 };
 [[nodiscard]] Host& host();
 

@@ -60,8 +60,12 @@ CUresult device_of(CUdevice* device, int ordinal) {
 }
 
 CUresult attribute_of(int* value, CUdevice_attribute attribute, CUdevice) {
-  if (attribute != CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS) return CUDA_ERROR_INVALID_VALUE;
-  *value = host().memory_operations;
+  if (attribute == CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS)
+    *value = host().memory_operations;
+  else if (attribute == CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT)
+    *value = host().limits_kernels;
+  else
+    return CUDA_ERROR_INVALID_VALUE;
   return CUDA_SUCCESS;
 }
 

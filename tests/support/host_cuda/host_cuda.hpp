@@ -65,6 +65,8 @@ void set_driver_version(int version);
 void set_peer_access(bool reaches);
 /// Whether streams can wait for words of memory. At first they can.
 void set_memory_operations(bool work);
+/// Whether the driver says that it ends kernels that take seconds, as with a display. At first it does not.
+void set_limits_kernels(bool limits);
 /// Whether the kernels of a graph are launched one by one, as under a sanitizer. At first they are not.
 void set_graphs_expand(bool expand);
 /// Blocks of a fused kernel that a GPU has at once. At first 4.
