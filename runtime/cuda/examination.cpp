@@ -59,6 +59,8 @@ Expected<void> look_under_load(const DeviceFacts& device, const std::optional<cu
 
 GpuCondition examine_gpu(const DeviceFacts& device) {
   GpuCondition condition{.bus_id = device.bus_id, .link_at_best = device.link_at_best};
+  if (!device.peer_access.empty()) condition.others = device.peer_access.size() - 1;
+  condition.reached = static_cast<std::size_t>(std::ranges::count(device.peer_access, true));
   const auto nvml = cuda::Nvml::open();
   condition.other_run = DeviceUser::is_used(DeviceUser::kFolder, device.bus_id);
   if (condition.other_run) {

@@ -95,6 +95,15 @@ Finding check_display(const GpuCondition& gpu) {
                           "drawing delays kernels and copies; attach the display to another GPU");
 }
 
+/// One GPU can open the gates of all that it reaches, and so lead their jobs.
+Finding check_reach(const GpuCondition& gpu) {
+  if (!gpu.others) return not_reported("no peer access");
+  return Finding::risk_if(gpu.reached < *gpu.others,
+                          *gpu.others == 0 ? "no other GPU" : fmt::format("{} of {}", gpu.reached, *gpu.others),
+                          "copies to the others go through the memory of the host, and jobs that use both are led by a "
+                          "thread of the host, whose pauses are then in every bound; nvidia-smi topo -p2p r says why");
+}
+
 Finding check_other_users(const GpuCondition& gpu) {
   if (gpu.other_run)
     return Finding::risk("another run of tutti", "its copies are in none of your guarantees; run one at a time");
@@ -113,6 +122,7 @@ constexpr std::array kGpuChecks{
     GpuCheck{"compute mode", check_compute_mode},
     GpuCheck{"MIG", check_mig},
     GpuCheck{"display", check_display},
+    GpuCheck{"GPUs reached", check_reach},
     GpuCheck{"other users", check_other_users},
 };
 

@@ -25,6 +25,7 @@ constexpr std::array kHostChecks{
     HostCheck{"memory nodes", check_memory_nodes},
     HostCheck{"NUMA balancing", check_balancing},
     HostCheck{"IOMMU", check_iommu},
+    HostCheck{"PCIe ACS", check_acs},
     HostCheck{"clock source", check_clock_source},
     HostCheck{"preemption", check_preemption},
     HostCheck{"hypervisor", check_hypervisor},

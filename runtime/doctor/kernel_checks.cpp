@@ -77,6 +77,24 @@ std::map<std::string, std::size_t> iommu_kinds(const HostQuestion& question) {
   return kinds;
 }
 
+constexpr std::size_t kExtendedCapabilities = 0x100;  // where they begin in the settings of a PCIe device
+
+/// Whether a bridge sends requests or completions between the devices below it upwards: bits 2 and 3 of its ACS
+/// control.
+/// @param config  settings of the device, of any contents
+/// @source PCI Express Base Specification 5.0, 7.7.8 (Access Control Services)
+bool redirects_peers(std::string_view config) {
+  constexpr std::size_t kId = 0x0d, kControl = 6;
+  const auto byte = [&](std::size_t at) { return static_cast<std::size_t>(static_cast<unsigned char>(config[at])); };
+  std::size_t at = kExtendedCapabilities;
+  for (std::size_t step = 0; step < config.size() / 8 && at + 8 <= config.size(); ++step) {
+    if ((byte(at) | byte(at + 1) << 8) == kId) return (byte(at + kControl) & 0b1100) != 0;
+    at = byte(at + 2) >> 4 | byte(at + 3) << 4;
+    if (at < kExtendedCapabilities) return false;  // the last one
+  }
+  return false;
+}
+
 }  // namespace
 
 Finding check_throttling(const HostQuestion& question) {
@@ -150,6 +168,27 @@ Finding check_iommu(const HostQuestion& question) {
   return Finding::risk_if(translates, std::move(value),
                           "each copy looks its addresses up in tables, which takes longer when many are in use; boot "
                           "with iommu=pt, on arm64 iommu.passthrough=1");
+}
+
+Finding check_acs(const HostQuestion& question) {
+  constexpr std::string_view kDevices = "sys/bus/pci/devices", kBridge = "0x0604";
+  if (!question.files.has_folder("sys")) return Finding::unread("no settings of PCIe bridges", "mount /sys");
+  if (question.gpus.size() < 2) return Finding::ok("no copies between GPUs");
+  std::size_t bridges = 0, redirect = 0, short_of = 0;
+  for (const std::string& device : question.files.entries(std::string(kDevices))) {
+    const std::string folder = fmt::format("{}/{}/", kDevices, device);
+    if (!question.files.text(folder + "class").value_or("").starts_with(kBridge)) continue;
+    const std::string config = question.files.bytes(folder + "config").value_or("");
+    ++bridges;
+    short_of += config.size() <= kExtendedCapabilities ? 1 : 0;
+    redirect += redirects_peers(config) ? 1 : 0;
+  }
+  if (short_of > 0)
+    return Finding::unread("no settings of PCIe bridges", "only root may read them; run tutti doctor as root once");
+  return Finding::risk_if(
+      redirect > 0, redirect == 0 ? "off" : fmt::format("redirects at {} of {} bridges", redirect, bridges),
+      "copies between GPUs below one PCIe switch go up to the processor and back, at half the rate; "
+      "turn ACS off in the firmware, or by setpci at each boot");
 }
 
 Finding check_gpu_faults(const HostQuestion& question) {

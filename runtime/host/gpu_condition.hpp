@@ -35,7 +35,10 @@ struct GpuCondition {
   std::optional<bool> is_divided = {};   ///< MIG is on
   std::optional<bool> has_display = {};
   std::optional<std::size_t> other_programs = {};  ///< processes that compute on it, this one aside
-  bool other_run = false;                          ///< another run of this project uses it
+  /// Other GPUs of the host, and how many of them it can read and write.
+  std::optional<std::size_t> others = {};
+  std::size_t reached = 0;
+  bool other_run = false;  ///< another run of this project uses it
 };
 
 }  // namespace tutti::internal

@@ -23,6 +23,7 @@ GpuCondition quiet_gpu() {
   gpu.is_divided = false;
   gpu.has_display = false;
   gpu.other_programs = 0;
+  gpu.others = gpu.reached = 3;
   return gpu;
 }
 
@@ -96,6 +97,12 @@ TEST(GpuChecks, ModesAreThoseOfAMachineForComputing) {
   EXPECT_EQ(found("MIG", [](GpuCondition& gpu) { gpu.is_divided = true; }), "risk: on");
   EXPECT_EQ(found("MIG", [](GpuCondition& gpu) { gpu.is_divided.reset(); }), "ok: not there");
   EXPECT_EQ(found("display", [](GpuCondition& gpu) { gpu.has_display = true; }), "risk: attached");
+}
+
+TEST(GpuChecks, OneReachesTheOthers) {
+  EXPECT_EQ(found("GPUs reached", [](GpuCondition&) {}), "ok: 3 of 3");
+  EXPECT_EQ(found("GPUs reached", [](GpuCondition& gpu) { gpu.reached = 1; }), "risk: 1 of 3");
+  EXPECT_EQ(found("GPUs reached", [](GpuCondition& gpu) { gpu.others = gpu.reached = 0; }), "ok: no other GPU");
 }
 
 TEST(GpuChecks, NobodyElseUsesTheGpu) {

@@ -110,6 +110,46 @@ TEST_F(KernelChecks, IommuTranslatesNothing) {
   EXPECT_EQ(found(check_iommu), "ok: off");
 }
 
+/// Settings of a PCIe device: a capability of errors at 0x100, and behind it ACS with this control.
+std::string settings_with(char control) {
+  std::string bytes(4096, '\0');
+  const auto capability = [&](std::size_t at, int id, std::size_t next) {
+    bytes[at] = static_cast<char>(id);
+    bytes[at + 2] = static_cast<char>(1 | (next & 0xf) << 4);
+    bytes[at + 3] = static_cast<char>(next >> 4);
+  };
+  capability(0x100, 0x01, 0x148);
+  capability(0x148, 0x0d, 0);
+  bytes[0x148 + 6] = control;
+  return bytes;
+}
+
+TEST_F(KernelChecks, BridgesLetGpusReachEachOther) {
+  EXPECT_EQ(found(check_acs), "ok: no copies between GPUs");
+  HostQuestion question = host_.question();
+  question.gpus = {"0000:06:00.0", "0000:07:00.0"};
+  const std::string devices = "sys/bus/pci/devices/";
+  host_.write(devices + "0000:00:01.0/class", "0x060400\n");
+  host_.write(devices + "0000:06:00.0/class", "0x030200\n");
+  const auto with = [&](std::string settings) {
+    host_.write(devices + "0000:00:01.0/config", settings);
+    const Finding finding = check_acs(question);
+    return std::string(to_string(finding.state)) + ": " + finding.value;
+  };
+  EXPECT_EQ(with(settings_with(0)), "ok: off");
+  EXPECT_EQ(with(settings_with(0b10011)), "ok: off");
+  EXPECT_EQ(with(settings_with(0b00100)), "risk: redirects at 1 of 1 bridges");
+  EXPECT_EQ(with(settings_with(0b01000)), "risk: redirects at 1 of 1 bridges");
+  EXPECT_EQ(with(settings_with(0b11101).substr(0, 256)), "unread: no settings of PCIe bridges");
+  EXPECT_EQ(with(""), "unread: no settings of PCIe bridges");
+  EXPECT_EQ(with(std::string(4096, '\xff')), "ok: off") << "of a device that is gone";
+  std::string circle = settings_with(0b11101);
+  circle[0x148] = 2;
+  circle[0x148 + 2] = '\x01';
+  circle[0x148 + 3] = '\x10';
+  EXPECT_EQ(with(circle), "ok: off");
+}
+
 TEST_F(KernelChecks, LogHasNoFaultsOfGpus) {
   EXPECT_EQ(found(check_gpu_faults), "ok: none in the kernel's log");
   host_.write("dev/kmsg",
