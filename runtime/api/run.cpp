@@ -174,6 +174,7 @@ class UserRun {
                                      of_task.missing, of_task.lost,     of_task.most_early};
     }
     users.interrupted = record.interrupted;
+    users.host_away = record.host_away;
     users.fatal = std::move(record.fatal);
     users.notes = std::move(record.notes);
     for (internal::Replanning& replanned : record.replanned)

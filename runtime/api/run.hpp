@@ -230,6 +230,8 @@ struct RunRecord {
   /// In order of time. `fatal` is the error of the first loss, and tasks that went on have jobs behind it.
   std::vector<Replanning> replanned = {};
   std::vector<ChainSummary> chains = {};  ///< [chains] of the set; of an endless run none
+  /// How long the host could be away while a GPU led the jobs; `Duration::max()`: until the end. Absent: the host led.
+  std::optional<Duration> host_away = {};
 };
 
 struct RunOptions {

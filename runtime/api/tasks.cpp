@@ -7,6 +7,7 @@
 #include "model/base/faults.hpp"
 #include "model/batch/compile_batch.hpp"
 #include "runtime/api/handles.hpp"
+#include "runtime/dispatch/led_task_run.hpp"
 #include "sched/tasks/task_yaml.hpp"
 #include "sched/whatif/capacity.hpp"
 #include "sched/whatif/remedies.hpp"
@@ -170,7 +171,7 @@ Expected<Bytes> TaskSet::bytes(const SizeSpec& offset) const {
 }
 
 Expected<Verdict> check(const TaskSet& set, std::string_view planner) {
-  return question_of(set, planner).map([](const Question& question) {
+  return question_of(set, planner).and_then([](const Question& question) -> Expected<Verdict> {
     internal::AdmissionVerdict found = question.decide();
     Verdict verdict{static_cast<Answer>(found.answer),
                     found.planner != nullptr ? std::string(found.planner->name) : std::string{},
@@ -183,9 +184,13 @@ Expected<Verdict> check(const TaskSet& set, std::string_view planner) {
     for (std::size_t i = 0; i < question.tasks().chains.size(); ++i)
       verdict.chains.push_back(
           {question.tasks().chains[i].name, found.chain_latencies[i], question.tasks().chains[i].deadline});
-    if (found.admitted)
+    if (found.admitted) {
+      const auto host_away = internal::host_may_be_away(found.admitted->planned());
+      if (!host_away) return tl::unexpected(host_away.error());
+      verdict.host_away = *host_away;
       verdict.admitted = internal::Handles::make<AdmittedTaskSet>(
           std::make_shared<const internal::AdmittedTaskSet>(*std::move(found.admitted)));
+    }
     return verdict;
   });
 }

@@ -137,11 +137,15 @@ struct Verdict {
   std::vector<ExampleJob> counter_example;       ///< a run that misses a deadline, by arrival, where one is found
   std::optional<AdmittedTaskSet> admitted = {};  ///< with `Schedulable`
   std::vector<ChainVerdict> chains = {};         ///< in the order of the set
+  /// How long the host may be away while a GPU leads the jobs: until its queues are empty, or as long as the set asks.
+  /// Absent: the host leads them, or not schedulable.
+  std::optional<Duration> host_away = {};
 };
 
 /// Decides whether a task set may run, with every test that applies to it.
 /// @param planner  name of a planner; empty: the set's, else the default
-/// @errors InvalidInput: no such planner, an empty handle. A set that is not schedulable is an answer.
+/// @errors InvalidInput: no such planner, an empty handle, `host_away` beyond what queues hold. A set that is not
+/// schedulable is an answer.
 [[nodiscard]] TUTTI_API Expected<Verdict> check(const TaskSet& set, std::string_view planner = {});
 
 /// One change that makes a refused set schedulable.

@@ -250,7 +250,8 @@ void LedTaskRun::buffers_freed(const ReadyJob& ready) {
 
 }  // namespace
 
-Expected<Duration> host_may_be_away(const PlannedTaskSet& planned) {
+Expected<std::optional<Duration>> host_may_be_away(const PlannedTaskSet& planned) {
+  if (!planned.tasks.led_by_gpu) return std::optional<Duration>();
   LedSet set;
   set.host_away = planned.tasks.host_away;
   std::vector<std::uint64_t> most;
@@ -262,7 +263,8 @@ Expected<Duration> host_may_be_away(const PlannedTaskSet& planned) {
       batches.push_back({chunks.front(), batch_name(planned.tasks.tasks[i], batches.size()), {}});
     most.push_back(most_armed(batches));
   }
-  return runs_ahead(set, most).map([&](const std::vector<std::uint64_t>& ahead) { return host_away(set, ahead); });
+  return runs_ahead(set, most).map(
+      [&](const std::vector<std::uint64_t>& ahead) { return std::optional(host_away(set, ahead)); });
 }
 
 Expected<std::unique_ptr<PreparedRun>> prepare_led_run(Executor& executor, const AdmittedTaskSet& admitted,

@@ -130,7 +130,7 @@ int check(const CheckCommand& command) {
   if (const auto written = write_counter_example(command.counter_example, tasks, misses); !written)
     return report_error(written.error());
   std::optional<Duration> host_away;
-  if (tasks.led_by_gpu && verdict.admitted) {
+  if (verdict.admitted) {
     const auto found = host_may_be_away(verdict.admitted->planned());
     if (!found) return report_error(found.error());
     host_away = *found;

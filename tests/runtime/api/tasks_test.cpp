@@ -262,8 +262,16 @@ TEST(ApiTaskSet, IsLedByAGpuWhereItAsksForIt) {
   EXPECT_EQ(promised(), std::chrono::microseconds(70));
   options.conductor = tutti::Conductor::Host;
   EXPECT_EQ(promised(), milliseconds(4));
+  EXPECT_EQ(tutti::check(TaskSet::load(kLed, options).value()).value().host_away, std::nullopt);
+  EXPECT_EQ(tutti::check(TaskSet::load(kLed).value()).value().host_away, milliseconds(100));
   auto spec = TaskSet::load(kLed).value().spec();
   EXPECT_EQ(spec.deadline_at, tutti::DeadlineAt::Device);
+  spec.host_away = std::chrono::seconds(3);
+  const auto asked = TaskSet::make(TaskSet::load(kLed).value().machine().value(), spec).value();
+  EXPECT_EQ(
+      tutti::check(asked).error().message,
+      "the queues of batch 1 of task 'look' hold 2.99 s, less than the 3 s for which the host may be away; let it be "
+      "away for less");
   spec.deadline_at = tutti::DeadlineAt::Host;
   spec.conductor = tutti::Conductor::Gpu;
   EXPECT_TRUE(refusal(TaskSet::make(TaskSet::load(kLed).value().machine().value(), spec))
