@@ -255,7 +255,12 @@ PlannedTaskSet AdmissionController::plan(const TaskSet& set) const {
 }
 
 Answer AdmissionController::answer(const TaskSet& set) const {
-  if (has_chain_deadlines(set)) return decide(set).answer;
+  const Answer answer = answer_as_cut(set);
+  return answer == Answer::Schedulable || !cut_further(set) ? answer : Answer::Schedulable;
+}
+
+Answer AdmissionController::answer_as_cut(const TaskSet& set) const {
+  if (has_chain_deadlines(set)) return decide_as_cut(set).answer;
   if (set.overlap == Overlap::On) return answer_with_overlap(set);
   const Answer answer = answer_one_at_a_time(set);
   return set.overlap == Overlap::Off || answer == Answer::Schedulable ? answer : answer_with_overlap(set);
@@ -319,6 +324,54 @@ AdmissionVerdict AdmissionController::decide_overlap(const TaskSet& set) const {
 }
 
 AdmissionVerdict AdmissionController::decide(const TaskSet& set) const {
+  AdmissionVerdict verdict = decide_as_cut(set);
+  if (verdict.answer == Answer::Schedulable) return verdict;
+  const auto further = cut_further(set);
+  if (!further) return verdict;
+  verdict = decide_as_cut(*further);
+  if (further->cut != set.cut) verdict.cuts.push_back({{}, further->cut});
+  for (std::size_t i = 0; i < set.tasks.size(); ++i)
+    if (further->tasks[i].cut != set.tasks[i].cut) verdict.cuts.push_back({TaskId{i}, *further->tasks[i].cut});
+  return verdict;
+}
+
+namespace {
+
+/// Cuts each batch that is to be cut into a piece more, or a few where several have one `cut`, and into a quarter more
+/// at least. @return whether it can
+bool cut_finer(TaskSet& set, bool a_quarter) {
+  bool any = false;
+  const auto finer = [&](Bytes& size, const std::vector<std::int64_t>& largest) {
+    if (largest.empty()) return;
+    const CutRange as_now = sizes_with_equal_cuts(largest, size.count);
+    if (as_now.least <= 1) return;
+    const std::int64_t next = a_quarter ? as_now.least - (as_now.least + 4) / 5 : as_now.least - 1;
+    size = Bytes{sizes_with_equal_cuts(largest, std::max<std::int64_t>(next, 1)).rounded()};
+    any = true;
+  };
+  if (set.cut > Bytes{0}) finer(set.cut, transfers_to_cut(set));
+  for (Task& task : set.tasks)
+    if (task.cut) finer(*task.cut, transfers_to_cut(task));
+  return any;
+}
+
+}  // namespace
+
+/// More pieces are shorter, and each pays the set-up again. Let s <= s' be images of which s' holds in k' pieces, each
+/// of s'/k': then s holds in k = ceil(s k' / s') <= k' pieces, since none is longer. From ceil(s / cut) pieces on, k is
+/// less than k' - ceil(s' / cut) + 2 further. So single pieces come first; beyond 8 more a few too many do no harm.
+std::optional<TaskSet> AdmissionController::cut_further(const TaskSet& set) const {
+  constexpr int kSingle = 8, kMostTries = 16;
+  const auto is_cut = [](const Task& task) { return task.cut.has_value(); };
+  if (set.preemption == Preemption::None || (set.cut == Bytes{0} && std::ranges::none_of(set.tasks, is_cut)))
+    return std::nullopt;
+  TaskSet further = set;
+  for (int i = 0; i < kMostTries && cut_finer(further, i >= kSingle); ++i)
+    if (answer_as_cut(further) == Answer::Schedulable) return further;
+  return std::nullopt;
+}
+
+AdmissionVerdict AdmissionController::decide_as_cut(const TaskSet& set) const {
   if (set.overlap == Overlap::On) {
     AdmissionVerdict verdict = with_chains(decide_overlap(set), set);
     if (verdict.answer != Answer::Schedulable && answer_one_at_a_time(set) == Answer::Schedulable)

@@ -59,6 +59,12 @@ class AdmittedTaskSet {
 /// Planner effort for each plan of a set; all batches, and the chunks into which they are cut, share the total.
 [[nodiscard]] Effort effort_of(const TaskSet& set);
 
+/// The largest pieces into which a set, or one of its tasks, is cut.
+struct CutSize {
+  std::optional<TaskId> task = {};  ///< that has a `cut` of its own
+  Bytes size;
+};
+
 /// The answer to "does this always meet its deadlines?", with reasons.
 struct AdmissionVerdict {
   Answer answer = Answer::Unknown;
@@ -77,6 +83,7 @@ struct AdmissionVerdict {
   std::optional<OverlapVerdict> overlap = {};
   /// [chains] bound on reaction time and data age, where every deadline of a task is guaranteed.
   std::vector<std::optional<Duration>> chain_latencies = {};
+  std::vector<CutSize> cuts = {};  ///< where the set holds cut into smaller pieces than it says
 };
 
 /// Whether the buffers of all tasks fit into every GPU whose memory is known.
@@ -99,6 +106,9 @@ class AdmissionController {
 
   /// Refuses on any proof that a deadline can be missed; otherwise admits on any proof that none can. All buffers of
   /// all tasks must also fit into device memory.
+  ///
+  /// A set whose `cut` leaves too large pieces is cut further: 29 MB are one piece of 40 MB at most, 41 MB two of 20.5,
+  /// and what holds for the larger image holds for the smaller one in as many pieces.
   [[nodiscard]] AdmissionVerdict decide(const TaskSet& tasks) const;
 
   /// Decides in the same way for tasks that run one job at a time although some may share nothing: one partition. Their
@@ -110,6 +120,8 @@ class AdmissionController {
 
   /// The answer of `decide` alone, which takes far less time.
   [[nodiscard]] Answer answer(const TaskSet& tasks) const;
+  /// The same where the set is cut as it says, and no further.
+  [[nodiscard]] Answer answer_as_cut(const TaskSet& tasks) const;
 
   /// The plans and Wcets that the decision rests on.
   [[nodiscard]] PlannedTaskSet plan(const TaskSet& tasks) const;
@@ -121,6 +133,9 @@ class AdmissionController {
 
  private:
   [[nodiscard]] AdmissionVerdict decide(PlannedTaskSet planned) const;
+  [[nodiscard]] AdmissionVerdict decide_as_cut(const TaskSet& tasks) const;
+  /// A refused set cut into more pieces, with which it holds; nothing: it does not with a few more.
+  [[nodiscard]] std::optional<TaskSet> cut_further(const TaskSet& tasks) const;
   [[nodiscard]] Answer answer_one_at_a_time(const TaskSet& tasks) const;
 
   const Planner* planner_;

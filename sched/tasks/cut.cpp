@@ -1,6 +1,8 @@
 #include "sched/tasks/cut.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
 
 #include "model/base/expects.hpp"
 #include "model/base/wide.hpp"
@@ -24,7 +26,45 @@ std::vector<CommandStream> streams_of(const Batch& batch, std::size_t chunk, std
   return streams;
 }
 
+constexpr std::int64_t kWhole = std::numeric_limits<std::int64_t>::max();
+
+std::int64_t ceil_of(std::int64_t dividend, std::int64_t divisor) {
+  return static_cast<std::int64_t>(ceil_div(dividend, divisor));
+}
+
 }  // namespace
+
+std::int64_t CutRange::rounded() const {
+  if (most == kWhole) return least;
+  std::int64_t unit = 1;
+  while (unit <= most / 10'000) unit *= 10;
+  return std::max(least, most - most % unit);
+}
+
+CutRange sizes_with_equal_cuts(std::span<const std::int64_t> largest, std::int64_t size) {
+  CutRange range{1, kWhole};
+  for (const std::int64_t bytes : largest) {
+    const auto chunks = static_cast<std::int64_t>(chunks_of(bytes, size));
+    // n chunks: bytes / n <= size < bytes / (n - 1). Larger counts are capped at `kMostChunks`.
+    if (chunks < static_cast<std::int64_t>(kMostChunks)) range.least = std::max(range.least, ceil_of(bytes, chunks));
+    if (chunks > 1) range.most = std::min(range.most, ceil_of(bytes, chunks - 1) - 1);
+  }
+  return range;
+}
+
+std::vector<std::int64_t> transfers_to_cut(const Task& task) {
+  std::vector<std::int64_t> largest;
+  for (const Batch* batch : batches_of(task))
+    if (const Bytes bytes = largest_transfer(*batch); bytes > Bytes{0}) largest.push_back(bytes.count);
+  return largest;
+}
+
+std::vector<std::int64_t> transfers_to_cut(const TaskSet& set) {
+  std::vector<std::int64_t> largest;
+  for (const Task& task : set.tasks)
+    if (!task.cut) std::ranges::copy(transfers_to_cut(task), std::back_inserter(largest));
+  return largest;
+}
 
 std::size_t chunks_of(std::int64_t bytes, std::int64_t most) {
   return static_cast<std::size_t>(std::clamp<Wide>(ceil_div(bytes, most), 1, kMostChunks));

@@ -1,9 +1,11 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "model/batch/batch.hpp"
+#include "sched/tasks/task.hpp"
 
 namespace tutti::internal {
 
@@ -14,6 +16,26 @@ namespace tutti::internal {
 
 /// Number of chunks of a batch; 1 where `most` is 0.
 [[nodiscard]] std::size_t chunks_of(const Batch& batch, Bytes most);
+
+/// Range of chunk sizes that cut every batch into equally many chunks.
+struct CutRange {
+  std::int64_t least = 0;  ///< bytes
+  std::int64_t most = 0;   ///< the largest number where no batch is cut
+
+  /// The size of them to report: the largest multiple of a power of ten of at most their 1000th.
+  [[nodiscard]] std::int64_t rounded() const;
+
+  friend bool operator==(const CutRange&, const CutRange&) = default;
+};
+
+/// All sizes that cut as `size` does.
+/// @param largest  the largest transfer of each batch, bytes > 0.
+/// @pre  size >= 1.
+[[nodiscard]] CutRange sizes_with_equal_cuts(std::span<const std::int64_t> largest, std::int64_t size);
+
+/// The largest transfer of each batch of a task, bytes > 0; of a set, of the tasks that have no `cut` of their own.
+[[nodiscard]] std::vector<std::int64_t> transfers_to_cut(const Task& task);
+[[nodiscard]] std::vector<std::int64_t> transfers_to_cut(const TaskSet& set);
 
 /// The largest transfer of a batch; 0 where it has none.
 [[nodiscard]] Bytes largest_transfer(const Batch& batch);

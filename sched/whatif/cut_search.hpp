@@ -6,19 +6,6 @@
 
 namespace tutti::internal {
 
-/// Range of chunk sizes that cut every batch into equally many chunks.
-struct CutRange {
-  std::int64_t least = 0;  ///< bytes
-  std::int64_t most = 0;   ///< the largest number where no batch is cut
-
-  friend bool operator==(const CutRange&, const CutRange&) = default;
-};
-
-/// All sizes that cut as `size` does.
-/// @param largest  the largest transfer of each batch, bytes > 0.
-/// @pre  size >= 1.
-[[nodiscard]] CutRange sizes_with_equal_cuts(std::span<const std::int64_t> largest, std::int64_t size);
-
 /// Result of a search for a chunk size.
 struct CutFound {
   std::optional<std::int64_t> size;  ///< holds

@@ -233,16 +233,16 @@ bool asks_for_too_much(const AdmissionVerdict& refused) {
 std::optional<Remedy> other_cut(const TaskStudy& study, const AdmissionController& controller,
                                 const AdmissionVerdict& refused, std::string& left_out) {
   const TaskSet& set = study.tasks;
-  std::vector<std::int64_t> largest;
-  for (const Task& task : set.tasks)
-    for (const Batch* batch : task.cut ? std::vector<const Batch*>{} : batches_of(task))
-      if (const Bytes bytes = largest_transfer(*batch); bytes > Bytes{0}) largest.push_back(bytes.count);
+  const std::vector<std::int64_t> largest = transfers_to_cut(set);
   const bool alone = set.preemption == Preemption::None && set.tasks.size() == 1;  // nothing else would be let pass
   if (largest.empty() || alone || (set.preemption == Preemption::None && asks_for_too_much(refused)))
     return std::nullopt;
   TunableParameter cut{.kind = TunableKind::Cut, .value = set.cut.count};
   if (set.preemption == Preemption::None) cut.name = kWithPreemption;
-  const auto holds = [&](std::int64_t value) { return holds_with(study, controller, cut, value); };
+  const auto holds = [&](std::int64_t value) {
+    const auto changed = with_value(study, cut, value);
+    return changed && controller.answer_as_cut(*changed) == Answer::Schedulable;
+  };
   const CutFound found = find_cut(holds, largest, cut.value, kMostChunksMade);
   if (!found.all_tried) left_out += fmt::format("{}not all sizes of chunks were tried", left_out.empty() ? "" : "; ");
   if (!found.size) return std::nullopt;

@@ -99,7 +99,7 @@ std::vector<std::string> notes_on_overlap(const TaskSet& set) {
 std::vector<std::string> notes_on(const TaskSet& set, const AdmissionVerdict& verdict) {
   constexpr std::size_t kMostNamed = 5;
   if (verdict.overlap) return notes_on_overlap(set);  // no plan is used
-  SoonerPlans found = find_sooner_plans(set, verdict);
+  SoonerPlans found = find_sooner_plans(verdict.admitted ? verdict.admitted->planned().tasks : set, verdict);
   std::ranges::stable_sort(found.plans, std::ranges::greater(), &SoonerPlan::gain);
   std::vector<std::string> notes;
   for (const SoonerPlan& plan : std::span(found.plans).first(std::min(kMostNamed, found.plans.size())))

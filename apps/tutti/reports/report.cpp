@@ -350,6 +350,23 @@ std::string stages_text(const TaskSet& set, const OverlapVerdict& verdict) {
                             : fmt::format("{}and {} more, which --json has\n", table.text(), count - kMostRows);
 }
 
+/// Where a set is cut into smaller pieces than it says.
+Json cuts_json(const TaskSet& set, std::span<const CutSize> cuts) {
+  Json list = Json::array();
+  for (const CutSize& cut : cuts)
+    list.push_back({{"task", cut.task ? Json(set.tasks[cut.task->index()].name) : Json()}, {"bytes", cut.size.count}});
+  return list;
+}
+
+std::string cuts_text(const TaskSet& set, std::span<const CutSize> cuts) {
+  std::string text;
+  for (const CutSize& cut : cuts)
+    text += fmt::format("  {}cut into pieces of at most {}, since it does not hold with those of {}\n",
+                        cut.task ? fmt::format("'{}' is ", set.tasks[cut.task->index()].name) : "", to_string(cut.size),
+                        to_string(cut.task ? *set.tasks[cut.task->index()].cut : set.cut));
+  return text;
+}
+
 }  // namespace
 
 Json verdict_json(const TaskSet& set, const AdmissionVerdict& verdict, const std::optional<Scenario>& misses,
@@ -395,6 +412,7 @@ Json verdict_json(const TaskSet& set, const AdmissionVerdict& verdict, const std
             {"counter_example", misses ? scenario_json(set, verdict, *misses) : Json(nullptr)},
             {"assumption", assumption(set.arrivals, set.policy)}};
   if (apart) json["partitions"] = partitions_json(set, verdict);
+  if (!verdict.cuts.empty()) json["cuts"] = cuts_json(set, verdict.cuts);
   add_conductor(json, set, host_away);
   return json;
 }
@@ -409,6 +427,7 @@ std::string verdict_text(const TaskSet& set, const AdmissionVerdict& verdict, co
       fmt::format("{} ({}{}, utilization {:.4f})\n", sentence(verdict.answer), discipline(set, overlaps(set, verdict)),
                   plans ? fmt::format(", {}", verdict.planner->name) : "", verdict.utilization);
   text += conductor_text(set, host_away);
+  text += cuts_text(set, verdict.cuts);
   if (apart) text += fmt::format("  {}\n", partitions_text(verdict));
   for (const std::string& reason : verdict.reasons) text += fmt::format("  {}\n", reason);
   if (misses) text += fmt::format("  {}\n", scenario_text(set, verdict, *misses));

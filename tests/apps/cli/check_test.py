@@ -6,6 +6,22 @@ from programs import ROOT, WAFER, Programs, main
 
 
 class Check(Programs):
+    # The alarm's own 40 us and 200 us leave 3.16 ms for a piece with its kernel of 2 ms: 29 MB. In three of them, 87 MB.
+    def test_a_set_is_cut_further_where_that_helps(self):
+        cut = "tests/apps/cli/cut.yaml"
+        for size, pieces in ((1, None), (29, None), (30, 15), (40, 20), (41, None), (58, None), (59, 19.66), (80, 26.66), (81, None), (87, None)):
+            answer = self.object_of(0, "check", cut, "--set", f"image={size}MB", "--json")
+            self.assertEqual([cut["task"] for cut in answer.get("cuts", [])], [] if pieces is None else [None], size)
+            for smaller in answer.get("cuts", []):
+                self.assertTrue(pieces <= smaller["bytes"] / 1e6 < size, answer["cuts"])
+        self.assertIn("  cut into pieces of at most 29.99 MB, since it does not hold with those of 40 MB\n",
+                      self.tutti("check", cut).stdout)
+        self.assertIn("  'inspect' is cut into pieces of at most 29.99 MB, since it does not hold with those of 40 MB\n",
+                      self.tutti("check", "tests/apps/cli/cut_task.yaml").stdout)
+        self.assertEqual(self.tutti("check", cut, "--set", "image=500MB").returncode, 1)
+        run = self.object_of(0, "run", cut, "--jobs", 40, "--json")
+        self.assertEqual([(task["missed"], task["over_bound"]) for task in run["summary"]], [(0, 0)] * 2)
+
     def test_whole_outputs(self):
         self.is_golden("check.txt", self.tutti("check", WAFER))
         self.is_golden("check_refused.txt", self.tutti("check", WAFER, "--set", "image=1GB", "--planner", "time_division", "--overlap", "off"), 1)
@@ -173,9 +189,9 @@ class Check(Programs):
         self.assertEqual([(job["task"], job["index"], job["finish_ms"]) for job in late], [(miss["task"], miss["index"], miss["finish_ms"])])
         remedy = answer["mends"][0]
         self.assertEqual((remedy["quantity"], remedy["from_bytes"], remedy["relative"]), ("cut", None, None))
-        for more, code in (0, 0), (10_000_000, 1):  # half of the 26 MB of a copy; more than half is the whole
+        for more, further in (0, False), (10_000_000, True):  # half of the 26 MB of a copy; more than half is the whole
             cut = self.file(batches.replace("policy: edf", f"policy: edf\ncut: {remedy['to_bytes'] + more} B"), "cut.yaml")
-            self.object_of(code, "check", cut, *sizes, "--json")
+            self.assertEqual("cuts" in self.object_of(0, "check", cut, *sizes, "--json"), further)
         self.assertIn("it would hold with: cut 25.99 MB instead of none\n", self.tutti("check", path, *sizes).stdout)
 
     def test_passing_between_batches_can_be_the_remedy(self):

@@ -165,12 +165,13 @@ TEST(AdmissionByPartition, CutsEachTaskAsItSays) {
   set.tasks[2].deadline = Duration{3000};
   set.preemption = Preemption::BetweenBatches;
   for (Task& task : set.tasks) task.cut = Bytes{1'000'000};
-  EXPECT_EQ(controller().decide(set).answer, Answer::NotSchedulable);
+  EXPECT_EQ(controller().answer_as_cut(set), Answer::NotSchedulable);
   set.cut = Bytes{100};
-  EXPECT_EQ(controller().answer(set), Answer::NotSchedulable);
+  EXPECT_EQ(controller().answer_as_cut(set), Answer::NotSchedulable);
   set.tasks[1].cut = Bytes{2000};
   const AdmissionVerdict verdict = controller().decide(set);
   ASSERT_EQ(verdict.answer, Answer::Schedulable);
+  EXPECT_TRUE(verdict.cuts.empty());
   EXPECT_EQ(verdict.admitted->planned().bounds[1].plans[0].size(), 3U);
   EXPECT_EQ(verdict.admitted->planned().bounds[2].plans[0].size(), 1U);
 }
