@@ -219,6 +219,7 @@ TEST_P(GpuConductor, LeadsOnWhileTheHostIsAway) {
 // What is said before a run is true of it: its queues hold so much.
 TEST_P(GpuConductor, ItsQueuesLastAsLongAsWasSaid) {
   TaskSet set = two_tasks(station.machine);
+  set.led_by_gpu = true;
   set.host_away = std::chrono::hours{1};
   const AdmittedTaskSet admitted = test::admit(set);
   const auto said = host_may_be_away(admitted.planned());

@@ -186,7 +186,7 @@ std::optional<std::vector<Duration>> responses_of(const Tasks& tasks, Policy pol
   return holds ? std::optional(responses) : std::nullopt;
 }
 
-enum class Kind : std::uint8_t { Sporadic, Regions, Periodic, Together };
+enum class Kind : std::uint8_t { Sporadic, InRegions, Periodic, Together };
 
 TaskTiming draw_task(Random& random, Kind kind, double load, bool has_jitter) {
   constexpr std::array kPeriods{4, 5, 6, 8, 10, 12};  // with a common multiple of 120
@@ -200,7 +200,7 @@ TaskTiming draw_task(Random& random, Kind kind, double load, bool has_jitter) {
     task.offset = Duration{1000 * random.between(0, period / 1000 - 1)};
     task.best_case = task.wcet * random.between(0, 2) / 2;
   }
-  if (kind == Kind::Regions && random.one_in(2)) {
+  if (kind == Kind::InRegions && random.one_in(2)) {
     const Duration first = task.wcet * random.between(1, 3) / 4;
     task.regions = JobRegions::of({first, task.wcet - first});
   }
@@ -299,7 +299,7 @@ TEST(ChainLatency, NoRunOfAThousandRandomChainsIsAboveItsBound) {
 }
 
 TEST(ChainLatency, NoRunOfRandomChainsInRegionsIsAboveItsBound) {
-  Comparison all = compare_with_search(Kind::Regions, test::rounds(300), 300, 2);
+  Comparison all = compare_with_search(Kind::InRegions, test::rounds(300), 300, 2);
   EXPECT_EQ(all.above, 0);
   EXPECT_LT(all.median(), 1.3);
 }
