@@ -238,10 +238,11 @@ class Around {
     return {number_, column, std::move(sentence)};
   }
 
-  /// Behind the colon of the line's key.
+  /// Behind the colon of the line's key; the parser may have stopped behind the line's text.
   [[nodiscard]] std::optional<TextMistake> within_value() const {
-    const char c = here_.text[std::min(here_.text.size(), static_cast<std::size_t>(column_)) - 1];
-    const char before = here_.text[static_cast<std::size_t>(column_) - 2];
+    const auto stopped = static_cast<std::size_t>(column_);
+    const char c = here_.text[std::min(here_.text.size(), stopped) - 1];
+    const char before = stopped - 2 < here_.text.size() ? here_.text[stopped - 2] : ' ';
     if (before == '"' || before == '\'')
       return mistake(column_, "text stands behind the closing quote; put all of the value into the quotes");
     if (c == ':') return mistake(column_, "a value with ': ' in it needs quotes; put it into quotes");
