@@ -43,27 +43,32 @@ Expected<void> check_led(const BoundPlan& bound) {
   return {};
 }
 
-/// Entries that a run of a batch takes in the queue of one of its lanes.
-std::size_t places_in(const CommandList& list, std::uint32_t lane) {
+/// What a run of a batch takes in the queue of one of its lanes.
+struct LaneEntries {
+  std::size_t count = 1;  ///< the mark of its end, with what is left
+  bool between = true;    ///< something lies behind the last copies: first of all a gate
+};
+
+/// @return [lanes]
+std::vector<LaneEntries> entries_of(const CommandList& list) {
   std::vector<bool> awaited(list.commands.size());  // by other lanes
   for (const Command& command : list.commands)
     for (const std::uint32_t before : command.waits) awaited[before] = true;
-  std::size_t places = 0;
-  bool between = true;  // something lies there since the last copies: first of all a gate
+  std::vector<LaneEntries> lanes(list.lanes.size());
   for (const Run& run : list.runs) {
     const Command& command = list.commands[run.begin];
-    if (command.lane != lane) continue;
-    between = between || command.is_released();
+    LaneEntries& lane = lanes[command.lane];
+    lane.between = lane.between || command.is_released();
     if (command.kind == Command::Kind::Copy) {
-      places += (between ? 1 : 0) + run.end - run.begin;
-      between = false;
-    } else {
-      places += command.kind == Command::Kind::Rows ? 1 : 0;
-      between = between || command.kind != Command::Kind::Nothing;
+      lane.count += (lane.between ? 1 : 0) + run.end - run.begin;
+      lane.between = false;
+    } else if (command.kind != Command::Kind::Nothing) {
+      lane.count += command.kind == Command::Kind::Rows ? 1 : 0;
+      lane.between = true;
     }
-    between = between || awaited[run.end - 1];
+    lane.between = lane.between || awaited[run.end - 1];
   }
-  return places + 1;  // the mark of its end, with what is left
+  return lanes;
 }
 
 /// Jobs of a task that have arrived and not started, and may still start: at most `b`.
@@ -97,15 +102,16 @@ Expected<void> check_led(const LedSet& set) {
 }
 
 std::uint64_t most_armed(std::span<const BoundPlan> batches) {
-  std::map<std::pair<VertexId, std::size_t>, std::size_t> places;  // of the queues
+  std::map<std::pair<VertexId, std::size_t>, std::size_t> queues;  // entries
   for (const BoundPlan& bound : batches) {
     const CommandList list = make_commands(bound.plan, bound.marks);
+    const std::vector<LaneEntries> entries = entries_of(list);
     std::map<VertexId, std::size_t> next;
-    for (std::uint32_t lane = 0; lane < list.lanes.size(); ++lane)
-      places[{list.lanes[lane], next[list.lanes[lane]]++}] += places_in(list, lane);
+    for (std::size_t lane = 0; lane < entries.size(); ++lane)
+      queues[{list.lanes[lane], next[list.lanes[lane]]++}] += entries[lane].count;
   }
   std::size_t most = 1;
-  for (const auto& [queue, count] : places) most = std::max(most, count);
+  for (const auto& [queue, count] : queues) most = std::max(most, count);
   return kQueueCapacity / most;
 }
 

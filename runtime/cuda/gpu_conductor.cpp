@@ -126,8 +126,8 @@ Expected<void> GpuConductor::find_leader(const Lists& lists) {
     if (*limited)
       return invalid_input(
           "the driver ends kernels on a GPU of the set that take seconds, since a display is attached to it, and gates "
-          "and "
-          "the conductor stay as long as the run; attach it to another GPU, or with --conductor host the host leads");
+          "and the conductor stay as long as the run; attach it to another GPU, or with --conductor host the host "
+          "leads");
     const DeviceGuard guard(device);
     if (auto ok = check(load_led_kernels(), "cudaFuncGetAttributes"); !ok) return ok;
   }

@@ -337,8 +337,8 @@ AdmissionVerdict AdmissionController::decide(const TaskSet& set) const {
 
 namespace {
 
-/// Cuts each batch that is to be cut into a piece more, or a few where several have one `cut`, and into a quarter more
-/// at least. @return whether it can
+/// Cuts each batch that is to be cut into one piece more, or a few where several have one `cut`.
+/// @param a_quarter  into a quarter more @return whether it can
 bool cut_finer(TaskSet& set, bool a_quarter) {
   bool any = false;
   const auto finer = [&](Bytes& size, const std::vector<std::int64_t>& largest) {

@@ -103,8 +103,7 @@ std::optional<std::string> obstacle_in(const TaskSet& set) {
     if (const std::string gpus = without_leader(set, partition); !gpus.empty())
       return fmt::format(
           "no GPU reaches the memory of all others that share jobs with it ({}), as one must that opens their gates; "
-          "leave "
-          "those out that have no peer access, or write 'conductor: host'",
+          "leave those out that have no peer access, or write 'conductor: host'",
           gpus);
   return std::nullopt;
 }

@@ -38,10 +38,9 @@ class Listening final : public TaskProgram {
     ++finished;
     if (when_finished) when_finished(job);
   }
-  void on_dropped(const Job&, const JobRecord&) override { ++dropped; }
 
   bool fills = false, hears = false;
-  int finished = 0, dropped = 0;
+  int finished = 0;
   std::function<void(const Job&)> when_finished;
 
  private:
@@ -241,7 +240,7 @@ void expect_each_job_once(const TaskSet& set, const RunRecord& record, std::uint
 class DrowsyClock final : public Clock {
  public:
   explicit DrowsyClock(Random& random) : random_(random) {}
-  std::string_view name() const override { return "sleepy"; }
+  std::string_view name() const override { return "drowsy"; }
   Duration now() const override { return time_.now(); }
   using Clock::wait_until;
   void wait_until(Duration at) override {

@@ -203,8 +203,7 @@ TEST(LedSet, OneGpuReachesAllOthers) {
   EXPECT_TRUE(at_device("tasks:\n" + job("a", "2"), three_gpus()).led_by_gpu);
   const char* const none =
       "no GPU reaches the memory of all others that share jobs with it (gpu0, gpu1, gpu2), as one must that opens "
-      "their "
-      "gates; leave those out that have no peer access, or write 'conductor: host'";
+      "their gates; leave those out that have no peer access, or write 'conductor: host'";
   EXPECT_EQ(why_host("tasks:\n" + job("a", "012"), three_gpus()), none);
   EXPECT_EQ(why_host("tasks:\n" + job("a", "01") + job("b", "12"), three_gpus()), none);
 }
