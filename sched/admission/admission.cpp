@@ -138,6 +138,12 @@ std::int64_t buffer_sets(const Task& task, const TaskTiming& timing) {
   return std::max(jobs_alive(timing.period, timing.deadline, timing.jitter), slots_of(task));
 }
 
+bool ask_for_too_much(std::span<const Partition> partitions, std::span<const TaskTiming> timings) {
+  return std::ranges::any_of(partitions, [&](const Partition& partition) {
+    return utilization_sum(timings_of(partition, timings)).compare_with_one() > 0;
+  });
+}
+
 Effort effort_of(const TaskSet& set) {
   std::size_t plans = 0;
   for (const Task& task : set.tasks)
@@ -365,6 +371,10 @@ std::optional<TaskSet> AdmissionController::cut_further(const TaskSet& set) cons
   const auto is_cut = [](const Task& task) { return task.cut.has_value(); };
   if (set.preemption == Preemption::None || (set.cut == Bytes{0} && std::ranges::none_of(set.tasks, is_cut)))
     return std::nullopt;
+  if (set.overlap == Overlap::Off) {  // more pieces take no less time
+    const PlannedTaskSet planned = plan(set);
+    if (ask_for_too_much(planned.partitions, planned.timings)) return std::nullopt;
+  }
   TaskSet further = set;
   for (int i = 0; i < kMostTries && cut_finer(further, i >= kSingle); ++i)
     if (answer_as_cut(further) == Answer::Schedulable) return further;

@@ -94,6 +94,9 @@ struct AdmissionVerdict {
 /// How many sets of buffers a task needs: one for each job that can be alive, and for each slot.
 [[nodiscard]] std::int64_t buffer_sets(const Task& task, const TaskTiming& timing);
 
+/// Whether the tasks of some partition ask for more than all the time. @param timings  [n] of the tasks
+[[nodiscard]] bool ask_for_too_much(std::span<const Partition> partitions, std::span<const TaskTiming> timings);
+
 /// Decides whether a task set may run, by every analysis that applies to it; where its jobs overlap, by local deadlines
 /// (`decide_overlapping`).
 ///

@@ -220,13 +220,6 @@ std::optional<Remedy> other_preemption(const TaskStudy& study, const AdmissionCo
   return another_word(study, controller, preemption, static_cast<std::int64_t>(other));
 }
 
-/// Whether some partition asks for more than all the time.
-bool asks_for_too_much(const AdmissionVerdict& refused) {
-  return std::ranges::any_of(refused.partitions, [&](const Partition& partition) {
-    return utilization_sum(timings_of(partition, refused.timings)).compare_with_one() > 0;
-  });
-}
-
 /// The largest chunk size that holds; where there is no preemption yet, together with that, unless the time does not
 /// suffice anyway: whole batches cost least.
 /// @param left_out  gets a sentence where not all were tried
@@ -235,7 +228,8 @@ std::optional<Remedy> other_cut(const TaskStudy& study, const AdmissionControlle
   const TaskSet& set = study.tasks;
   const std::vector<std::int64_t> largest = transfers_to_cut(set);
   const bool alone = set.preemption == Preemption::None && set.tasks.size() == 1;  // nothing else would be let pass
-  if (largest.empty() || alone || (set.preemption == Preemption::None && asks_for_too_much(refused)))
+  if (largest.empty() || alone ||
+      (set.preemption == Preemption::None && ask_for_too_much(refused.partitions, refused.timings)))
     return std::nullopt;
   TunableParameter cut{.kind = TunableKind::Cut, .value = set.cut.count};
   if (set.preemption == Preemption::None) cut.name = kWithPreemption;
