@@ -25,7 +25,10 @@ class BatchMaker {
     if (of_rows && (sample_.row.count < 1 || sample_.bytes.count % sample_.row.count != 0 ||
                     sample_.beside.count % sample_.row.count != 0))
       return invalid_input("copies of rows need the length of a row, which divides their size");
-    for (int i = 0; i < sample_.count; ++i) add_command(i);
+    const std::size_t gpus = sample_.on_all ? machine_.gpus().size() : 1;
+    for (first_ = 0; first_ < gpus; ++first_)
+      for (int i = 0; i < sample_.count; ++i) add_command(i);
+    first_ = 0;
     const std::size_t timed = streams_.size();
     if (sample_.against) {
       add(*sample_.against, sample_.beside, 0);
@@ -51,7 +54,7 @@ class BatchMaker {
   }
   [[nodiscard]] VertexId memory() const { return machine_.memories().front(); }
   [[nodiscard]] VertexId gpu(std::size_t steps = 0) const {
-    return machine_.gpus()[(sample_.gpu + steps) % machine_.gpus().size()];
+    return machine_.gpus()[(sample_.gpu + first_ + steps) % machine_.gpus().size()];
   }
   [[nodiscard]] std::optional<VertexId> find_cpu() const {
     for (std::size_t v = 0; v < machine_.vertices().size(); ++v)
@@ -116,6 +119,7 @@ class BatchMaker {
 
   const Topology& machine_;
   const CostSample& sample_;
+  std::size_t first_ = 0;  // GPU whose commands are added, counted from the sample's
   std::vector<CommandStream> streams_;
 };
 

@@ -87,6 +87,7 @@ struct CostSample {
   std::optional<CostWork> against = {};  ///< one copy of this class on the same GPU, of `beside` bytes, is all that
                                          ///< runs meanwhile
   int lanes = 0;                         ///< of a batch that a GPU leads: further lanes of the GPU that run it in turn
+  bool on_all = false;                   ///< every GPU does the same at once, each with its own commands
 
   friend bool operator==(const CostSample&, const CostSample&) = default;
 };

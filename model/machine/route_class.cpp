@@ -36,6 +36,20 @@ bool is_of_both_ways(const Topology& machine, std::span<const LinkId> route, Cap
   });
 }
 
+/// Whether a capacity is one that both directions of a GPU's own link share, on a route from or to that GPU.
+bool is_of_gpu(const Topology& machine, std::span<const LinkId> route, CapacityId capacity) {
+  return std::ranges::any_of(route, [&](LinkId id) {
+    const Link& link = machine.link(id);
+    if (machine.vertex(link.from).kind != VertexKind::Gpu && machine.vertex(link.to).kind != VertexKind::Gpu)
+      return false;
+    const auto has = [&](LinkId of) {
+      return std::ranges::any_of(machine.uses(of), [&](const CapacityUse& use) { return use.capacity == capacity; });
+    };
+    const auto back = machine.find_link(link.to, link.from);
+    return has(id) || (back && has(*back));
+  });
+}
+
 }  // namespace
 
 RouteClass whole_route_class(const Topology& machine, std::span<const LinkId> first, std::span<const LinkId> second,
@@ -80,7 +94,7 @@ bool shares_otherwise(const CopyCost& cost) { return cost.gap > Bytes{0} || cost
 void share_as(const Topology& machine, std::span<const LinkId> route, const CopyCost& cost, Bytes row,
               RouteClass& route_class) {
   route_class.weight *= cost.weight;
-  double load = cost.load;
+  double load = cost.load, elsewhere = 1;
   if (cost.gap > Bytes{0} && row > Bytes{0}) {
     const double gap = static_cast<double>(cost.gap.count) / static_cast<double>(row.count), part = 1 / (1 + gap);
     const Bandwidth alone = route_class.alone;
@@ -88,14 +102,18 @@ void share_as(const Topology& machine, std::span<const LinkId> route, const Copy
     route_class.weight *= part;
     route_class.port = std::nullopt;  // the table is of whole copies
     load = 1 + cost.load * gap;
+    elsewhere = 1 + gap;
   }
+  const bool own = std::ranges::any_of(route_class.uses, [&](const CapacityUse& use) {
+    return is_of_both_ways(machine, route, use.capacity) && is_of_gpu(machine, route, use.capacity);
+  });
   const auto add_load = [&](std::vector<CapacityUse>& uses, Basis basis) {
     for (CapacityUse& use : uses) {
       if (!is_of_both_ways(machine, route, use.capacity)) continue;
       // A copy alone does not fill it more than to the brim.
       const double brim =
           machine.capacities(basis)[use.capacity.index()] / (use.cost * route_class.alone.at(basis).value);
-      use.cost *= std::min(load, brim);
+      use.cost *= std::min(own && !is_of_gpu(machine, route, use.capacity) ? elsewhere : load, brim);
     }
   };
   add_load(route_class.uses, Basis::Nominal);

@@ -53,8 +53,10 @@ struct LedRecord {
 ///   bool write(record)             hands a record to the host; false: there is no room
 ///   bool is_stopped()              whether no other job is to be released
 ///   bool is_given_up()             whether the batch under way is not to be waited for
-/// The first two and the last two may take a microsecond: they are asked for where nothing is due, where a decision
-/// needs them, or where a job has just begun.
+///   void keep_awake()              touches the ways to all GPUs, which fall asleep where nothing takes them for a
+///   while
+/// The first two and `is_stopped` and `is_given_up` may take a microsecond: they are asked for where nothing is due,
+/// where a decision needs them, or where a job has just begun.
 template <class Board>
 class SetConductor {
  public:
@@ -120,11 +122,17 @@ class SetConductor {
 
   /// Now and then, while nothing is due: whether the run is to stop, or a job waits for buffers that are back.
   TUTTI_HOST_DEVICE constexpr void look_around() {
-    if (++looks_ % kLooks == 0) look();
+    if (++looks_ % kLooks != 0) return;
+    board_.keep_awake();
+    look();
   }
 
   /// Now and then, while a batch is under way.
-  TUTTI_HOST_DEVICE constexpr bool is_given_up() { return ++looks_ % kLooks == 0 && board_.is_given_up(); }
+  TUTTI_HOST_DEVICE constexpr bool is_given_up() {
+    if (++looks_ % kLooks != 0) return false;
+    board_.keep_awake();
+    return board_.is_given_up();
+  }
 
   /// Takes the buffers that consumers have given back, of tasks whose next jobs wait for some. @return whether there
   /// are

@@ -57,7 +57,7 @@ GpuConductor::~GpuConductor() {
     let_out();
   }
   if (backend_.lost) abandon();
-  for (const auto& [device, stream] : lent_) backend_.lanes.at(device).take_back(stream);
+  for (const auto& [device, stream] : lent_) backend_.lanes.at(device).take_back_alone(stream);
 }
 
 /// One whose GPU is broken does not end.
@@ -150,12 +150,14 @@ Expected<void> GpuConductor::lend_streams(const Lists& lists) {
     for (const auto& [device, count] : of_tasks[task]) wanted[device] += count;
   }
   for (const auto& [device, count] : wanted)
-    if (const std::size_t free = backend_.lanes.at(device).free(); free < count)
+    if (const std::size_t free = backend_.lanes.at(device).free_alone(); free < count)
       return invalid_input(
           fmt::format("a GPU that leads the set needs {} streams of each queue of its own on one of its GPUs, of which "
                       "{} are left; with --conductor host the set shares them",
                       count, free));
-  const auto lend = [&](int device) { return lent_.emplace_back(device, backend_.lanes.at(device).lend()).second; };
+  const auto lend = [&](int device) {
+    return lent_.emplace_back(device, backend_.lanes.at(device).lend_alone()).second;
+  };
   conductor_ = lend(leader_);
   for (std::size_t task = 0; task < lists.size(); ++task) {
     std::map<int, std::vector<cudaStream_t>> streams;
@@ -293,6 +295,7 @@ Expected<void> GpuConductor::make_arrays() {
   arrays.place_at(arrays_.data());
   work_.jobs.by_deadline = set_.by_deadline;
   work_.jobs.count = static_cast<std::uint32_t>(tasks);
+  work_.gate_count = static_cast<std::uint32_t>(gates.size());
   work_.ended = ended_;
   work_.tasks = task_words_.data();
   work_.run = run_words_;

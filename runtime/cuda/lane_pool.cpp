@@ -187,7 +187,7 @@ LanePool::LanePool(std::vector<Stream> free)
       lanes_(std::make_move_iterator(free.begin() + 1), std::make_move_iterator(free.end())),
       shared_(std::max<std::size_t>(lanes_.size() * 2 / 7, 1)) {
   free_.reserve(lanes_.size());
-  for (std::size_t i = shared_; i < lanes_.size(); ++i) free_.push_back(lanes_[i].get());
+  for (std::size_t i = 0; i < lanes_.size(); ++i) (i < shared_ ? free_shared_ : free_).push_back(lanes_[i].get());
 }
 
 cudaStream_t LanePool::lend() {
@@ -195,6 +195,21 @@ cudaStream_t LanePool::lend() {
   const cudaStream_t stream = free_.back();
   free_.pop_back();
   return stream;
+}
+
+cudaStream_t LanePool::lend_alone() {
+  if (!free_.empty()) return lend();
+  TUTTI_EXPECTS(!free_shared_.empty(), "a lane is free");
+  const cudaStream_t stream = free_shared_.back();
+  free_shared_.pop_back();
+  return stream;
+}
+
+void LanePool::take_back_alone(cudaStream_t stream) {
+  const auto end = lanes_.begin() + static_cast<std::ptrdiff_t>(shared_);
+  const bool is_shared =
+      std::find_if(lanes_.begin(), end, [&](const Stream& lane) { return lane.get() == stream; }) != end;
+  (is_shared ? free_shared_ : free_).push_back(stream);
 }
 
 }  // namespace tutti::internal::cuda

@@ -11,8 +11,9 @@ namespace tutti::internal::cuda {
 ///
 /// Streams that share a hardware queue wait for each other's gates, so all streams are made at once and tried, and only
 /// independent ones are kept. Most are *lent*: a batch that is armed ahead has them for itself, since the order of
-/// armed batches is not known yet. The others are *shared* by submitted batches, which run in order anyway. One more,
-/// of *service*, carries no gated work, so that memory can be filled whatever is armed.
+/// armed batches is not known yet. The others are *shared* by submitted batches, which run in order anyway; a run that
+/// a GPU leads, beside which none is submitted, can have them as well. One more, of *service*, carries no gated work,
+/// so that memory can be filled whatever is armed.
 class LanePool {
  public:
   /// With 32 queues all of these are independent, and the one of service; 3 queues are left for the program's own
@@ -30,6 +31,11 @@ class LanePool {
   /// @pre free() > 0
   [[nodiscard]] cudaStream_t lend();
   void take_back(cudaStream_t stream) { free_.push_back(stream); }
+  /// The same for one beside whom no batch is submitted: the shared ones after all others.
+  [[nodiscard]] std::size_t free_alone() const { return free_.size() + free_shared_.size(); }
+  /// @pre free_alone() > 0
+  [[nodiscard]] cudaStream_t lend_alone();
+  void take_back_alone(cudaStream_t stream);
   /// The stream in which nothing ever waits for a gate.
   [[nodiscard]] cudaStream_t service() const { return service_.get(); }
   /// The n-th shared stream, counted round.
@@ -41,8 +47,9 @@ class LanePool {
 
   Stream service_;
   std::vector<Stream> lanes_;
-  std::size_t shared_;              // the first so many
-  std::vector<cudaStream_t> free_;  // of the others; room for all
+  std::size_t shared_;                     // the first so many
+  std::vector<cudaStream_t> free_;         // of the others; room for all
+  std::vector<cudaStream_t> free_shared_;  // of the shared ones
 };
 
 /// Whether the launch of a kernel, and that of a graph of more kernels than a queue takes, return while a gate before

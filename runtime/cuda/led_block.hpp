@@ -9,8 +9,9 @@ namespace tutti::internal::cuda {
 
 /// A batch of a led set on one GPU: its gates look at this, in the memory of their GPU.
 struct alignas(kCacheLine) LedGate {
-  std::uint32_t run;    ///< runs that are let through; the conductor sets it
-  std::uint64_t began;  ///< timer of this GPU when the run was seen, but for the last bit, which is the run's
+  std::uint32_t run;      ///< runs that are let through; the conductor sets it
+  std::uint64_t began;    ///< timer of this GPU when the run was seen, but for the last bit, which is the run's
+  std::uint32_t touched;  ///< the conductor writes it where it has nothing else to say, so that the way stays awake
 };
 
 /// A lane of a batch, in the memory of its GPU. Its own stream alone writes it.
@@ -51,7 +52,8 @@ struct LedWork {
   const LedBatchWords* words = nullptr;  ///< [batches]
   LedRuns* runs = nullptr;               ///< [tasks]
   std::uint64_t* indices = nullptr;      ///< [sets of all tasks]
-  LedGate* const* gates = nullptr;       ///< [gates of all batches]
+  LedGate* const* gates = nullptr;       ///< [gate_count] of all batches
+  std::uint32_t gate_count = 0;
   const SignalLine<std::uint32_t>* ended =
       nullptr;                          ///< [lanes of all batches] runs; in the leader's memory, set by lanes
   const LedTaskWords* tasks = nullptr;  ///< [tasks]
@@ -77,6 +79,11 @@ class LedBoard {
   TUTTI_HOST_DEVICE std::uint64_t given_back(std::uint32_t task) { return Memory::load(&work_.tasks[task].given_back); }
   TUTTI_HOST_DEVICE bool is_stopped() { return Memory::load(&work_.run->stop) != 0; }
   TUTTI_HOST_DEVICE bool is_given_up() { return Memory::load(&work_.run->stop) > 1; }
+  /// Waits for nothing: what is stored is on its way. Each gate's line, since the links share out addresses.
+  TUTTI_HOST_DEVICE void keep_awake() {
+    for (std::uint32_t gate = 0; gate < work_.gate_count; ++gate) Memory::put(&work_.gates[gate]->touched, touches_);
+    ++touches_;
+  }
 
   TUTTI_HOST_DEVICE void open(std::uint32_t batch, std::uint64_t run) {
     const LedBatchWords& words = work_.words[batch];
@@ -107,6 +114,7 @@ class LedBoard {
  private:
   LedWork work_;
   std::uint32_t next_lane_ = 0;  // of the batch under way: those before it have ended
+  std::uint32_t touches_ = 0;
   std::uint64_t written_ = 0;
   std::uint64_t taken_ = 0;  // as seen last
 };
@@ -121,6 +129,7 @@ class LedConductor {
   /// @param now  of the timer @return whether there is more to do
   TUTTI_HOST_DEVICE bool step(std::uint64_t now) {
     if (epoch_ != 0) return conductor_.step(static_cast<Ns>(now - epoch_));
+    LedBoard<Memory>(work_).keep_awake();
     epoch_ = Memory::load(&work_.run->epoch);
     if (epoch_ != 0) conductor_.begin();
     return epoch_ != 0 || Memory::load(&work_.run->stop) == 0;

@@ -51,6 +51,7 @@ class SimLedRun final : public LedRun {
     [[nodiscard]] bool write(const LedRecord& record) const { return run->write(record); }
     [[nodiscard]] bool is_stopped() const { return run->stopped_; }
     [[nodiscard]] bool is_given_up() const { return false; }
+    void keep_awake() const {}
   };
 
   void open(std::uint32_t batch, std::uint64_t run);

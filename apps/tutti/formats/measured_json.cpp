@@ -281,6 +281,7 @@ class Reader {
     sample.idle = Duration{whole(at, entry, "idle_ns", 0, kMostNs)};
     sample.row = {whole(at, entry, "row_bytes", 0, kMostBytes)};
     sample.lanes = static_cast<int>(whole(at, entry, "lanes", 0, kMostCount));
+    sample.on_all = whole(at, entry, "on_all", 0, 1) > 0;
     if (entry.contains("against")) sample.against = class_of(at, "against", entry["against"]);
     sample.ns = read_times(at + ".ns", field(at, entry, "ns"));
     return sample;
@@ -339,6 +340,7 @@ Json samples_json(const std::vector<CostSample>& of) {
     if (sample.idle.count() > 0) json["idle_ns"] = sample.idle.count();
     if (sample.row.count > 0) json["row_bytes"] = sample.row.count;
     if (sample.lanes > 0) json["lanes"] = sample.lanes;
+    if (sample.on_all) json["on_all"] = 1;
     if (sample.against) json["against"] = to_string(*sample.against);
     json["median_ns"] = quantile(sample.ns, 0.5);
     json["p99_ns"] = quantile(sample.ns, 0.99);

@@ -16,8 +16,8 @@ namespace tutti::internal {
 ///              "led": [{...}, ...],
 ///              "gates_ns": [1300, ...], "gates_busy_ns": [...], "gates_loaded_ns": [...],
 ///              "pauses_ns": [...]}}
-/// A sample (`CostSample`) may also have `time_ns`, `beside_bytes`, `in_a_row`, `idle_ns`, `row_bytes`, `against` and
-/// `lanes`.
+/// A sample (`CostSample`) may also have `time_ns`, `beside_bytes`, `in_a_row`, `idle_ns`, `row_bytes`, `against`,
+/// `lanes` and `on_all` (1).
 /// Only `steady_state` is required. A combination may be listed several times: these are repetitions. Numbers may be
 /// written as strings; a combination with a cell that is no number above 0 is left out.
 /// @errors InvalidInput with the place: unreadable, above 64 MiB, no JSON, another form, an impossible direction or

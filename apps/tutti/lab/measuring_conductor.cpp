@@ -19,7 +19,7 @@ constexpr std::array<std::int64_t, 2> kLedSizes{4 << 10, 64 << 10};
 constexpr std::array kLedCounts{1, 5, 20};
 constexpr Duration kLedKernel = std::chrono::microseconds{20};
 constexpr Duration kLedPeriod = std::chrono::microseconds{500};
-constexpr int kLanes = 23;  // beside the one of a batch: near the most that a GPU has
+constexpr int kLanes = 23;  // beside the one of a batch: near the most that a GPU has; half as many where it has fewer
 constexpr Duration kLedLead = std::chrono::milliseconds{5};
 
 /// Tasks whose jobs are one batch, each with a lane and a buffer set of its own: two arrive at a time, and a GPU takes
@@ -77,6 +77,12 @@ std::vector<CostSample> plan_led_costs(const Topology& machine, const CostOption
     add({CostWork::Kernel, gpu, 1, Bytes{kLedSizes.back()}, kLedKernel, {}});
     add({CostWork::LoneKernels, gpu, 1, {}, kLedKernel, {}});
   }
+  // The leader's words to the others, and theirs to it: a run of one GPU has none.
+  for (const CostWork work : {CostWork::Up, CostWork::Down}) {
+    CostSample sample{work, 0, 1, Bytes{kLedSizes.front()}, {}, {}};
+    sample.on_all = machine.gpus().size() > 1;
+    if (sample.on_all) add(sample);
+  }
   return samples;
 }
 
@@ -96,7 +102,11 @@ Expected<std::vector<CostSample>> measure_led_costs(Executor& executor, std::vec
     progress.step();
     const ExecutionPlan planned = plan(*find_planner("all_at_once"), operations[i]);
     const int jobs = i < 2 ? 10 * options.repetitions_of_one : 3 * options.repetitions;
-    auto run = executor.backend().lead(set_of(planned, buffers->bind(operations[i]), jobs, samples[i].lanes));
+    const auto lead = [&] {
+      return executor.backend().lead(set_of(planned, buffers->bind(operations[i]), jobs, samples[i].lanes));
+    };
+    auto run = lead();
+    for (; !run && samples[i].lanes > 0; run = lead()) samples[i].lanes /= 2;
     if (!run) {
       refused = std::move(run.error());
       continue;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
 
 #include <fmt/format.h>
@@ -252,6 +253,18 @@ TEST(CostBatch, LargeCopiesKeepTheOtherEnginesBusy) {
   ASSERT_EQ(batch->batch.streams().size(), 8U);
   for (std::size_t s = 5; s < 8; ++s)
     for (const EngineId engine : batch->batch.work()[s].engines) EXPECT_NE(engine, batch->batch.work()[0].engines[0]);
+}
+
+TEST(CostBatch, OnAllGpusEachHasCommandsOfItsOwn) {
+  CostSample sample{CostWork::Up, 1, 5, Bytes{4096}, {}, {}};
+  sample.on_all = true;
+  const auto batch = cost_batch(gpus(3), sample);
+  ASSERT_TRUE(batch.has_value()) << batch.error().text();
+  EXPECT_EQ(batch->timed, 15U);
+  std::map<VertexId, int> copies;
+  for (const CommandStream& stream : batch->batch.streams()) ++copies[stream.transfer->to];
+  EXPECT_EQ(copies.size(), 3U);
+  for (const auto& [gpu, count] : copies) EXPECT_EQ(count, 5);
 }
 
 }  // namespace

@@ -65,6 +65,7 @@ class World {
   std::size_t room = 1000;  // for records
   std::vector<LedRecord> records;
   bool stopped = false, goes_on = true;
+  std::vector<Ns> touches;  // when it has touched the ways to all GPUs
 
  private:
   struct Board {
@@ -81,6 +82,7 @@ class World {
     }
     [[nodiscard]] bool is_stopped() const { return world->stopped; }
     [[nodiscard]] bool is_given_up() const { return false; }
+    void keep_awake() const { world->touches.push_back(world->now_); }
   };
 
   std::function<Ns(std::uint32_t, std::uint64_t)> length_;
@@ -114,6 +116,21 @@ TEST(SetConductor, LetsAMoreUrgentJobWaitForTheEndOfTheJobThatHasTheMachine) {
   EXPECT_EQ(world.lines(), (Lines{"1.0 ended: arrived 0, ready 0, 0 to 5", "0.0 ended: arrived 1, ready 5, 5 to 8",
                                   "0.1 ended: arrived 11, ready 11, 11 to 14"}));
   EXPECT_FALSE(world.goes_on);
+}
+
+// It looks 20 times an instant, and every 1024th look is a touch: nothing touches for longer than 52 instants, between
+// jobs or within one, but for the 20,000 before an instant of its plan, in which it is calm.
+TEST(SetConductor, KeepsTheWaysAwakeBetweenJobsAndWithinThem) {
+  World world({periodic(60'000, 3)}, takes(30'000));
+  world.play(180'000);
+  ASSERT_FALSE(world.touches.empty());
+  Ns last = 0, longest = 0;
+  for (const Ns touch : world.touches) {
+    if (last / 60'000 == touch / 60'000) longest = std::max(longest, touch - last);
+    last = touch;
+  }
+  EXPECT_LE(longest, 52);
+  EXPECT_GT(world.touches.size(), 2U * 40'000 / 52);
 }
 
 // A job of two batches, 4 and 7, has them in its time without a gap. Two buffer sets: its runs are 0, 1, 2.

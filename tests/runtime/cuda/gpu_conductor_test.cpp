@@ -272,6 +272,27 @@ TEST_P(GpuConductor, GoesByTheFixedPriorities) {
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(record->jobs[i].task.index(), i);  // all arrive together
 }
 
+// 24 tasks have a lane each, more than armed batches may have of a GPU; afterwards batches find theirs again.
+TEST_P(GpuConductor, HasAllLanesOfAGpu) {
+  constexpr std::size_t kTasks = 24;
+  TaskSet set{station.machine, Policy::Edf, {}};
+  for (std::size_t i = 0; i < kTasks; ++i)
+    set.tasks.push_back(sums(station.machine, "t" + std::to_string(i), "gpu0", milliseconds{500}, milliseconds{500}));
+  const AdmittedTaskSet admitted = test::admit(set);
+  std::array<Sums, kTasks> programs;
+  std::vector<TaskProgram*> table;
+  for (Sums& program : programs) table.push_back(&program);
+  for (const ConductorKind conductor : {ConductorKind::Gpu, ConductorKind::Host}) {
+    RunOptions options = led(kTasks);
+    options.conductor = conductor;
+    const auto record = run_tasks(station.executor, admitted, table, options);
+    ASSERT_TRUE(record.has_value()) << record.error().text();
+    EXPECT_FALSE(record->fatal) << record->fatal->text();
+    EXPECT_EQ(record->jobs.size(), kTasks);
+    for (const Sums& program : programs) EXPECT_EQ(program.wrong, 0);
+  }
+}
+
 #ifdef TUTTI_HOST_CUDA
 TEST_P(GpuConductor, LeadsNothingWhereTheDriverEndsLongKernels) {
   const AdmittedTaskSet admitted = test::admit(two_tasks(station.machine));

@@ -88,6 +88,7 @@ TEST_F(MeasuredJson, HasTheCostsOfCommands) {
   written.costs.gates_loaded = {90000, 1200};
   written.costs.led = {{CostWork::Down, 1, 5, Bytes{4096}, {}, {}, 0, {17000, 17100}}};
   written.costs.led.front().lanes = 23;
+  written.costs.led.front().on_all = true;
   written.costs.samples = {{CostWork::Up, 0, 100, Bytes{65536}, {}, {}, 0, {124000, 125500}},
                            {CostWork::Kernel, 3, 20, Bytes{4096}, Duration{20'000}, Bytes{32 << 20}, 0, {450000}},
                            {CostWork::PeerTurns, 1, 2, Bytes{4}, {}, {}, 50, {}}};

@@ -38,13 +38,16 @@ TEST(MeasuringConductor, TimesAreThoseOfTheMachine) {
   ASSERT_TRUE(samples.has_value()) << samples.error().text();
   std::set<int> lanes;
   std::set<CostWork> works;
+  std::set<std::size_t> streams;
   for (const CostSample& sample : *samples) {
     const Batch batch = cost_batch(station.machine, sample).value().batch;
     const double length = as_ns(plan(*find_planner("all_at_once"), batch).timeline.latency);
     for (const double ns : sample.ns) EXPECT_NEAR(ns, 7000 + length, 1) << to_string(sample.work);
     lanes.insert(sample.lanes);
     works.insert(sample.work);
+    if (sample.on_all) streams.insert(batch.streams().size());
   }
+  EXPECT_EQ(streams, std::set{station.machine.gpus().size()});
   EXPECT_EQ(lanes.size(), 2U);
   EXPECT_EQ(works, (std::set{CostWork::Up, CostWork::Down, CostWork::Peer, CostWork::Kernel, CostWork::LoneKernels}));
 }
