@@ -115,8 +115,8 @@ struct CopyCost {
   std::array<SizeCost, kMostSizes> sizes = {};  ///< rising; those in use come first. Pipelines take time to fill
   Bytes gap = {};                               ///< of copies of rows: each row takes as long as so many bytes more
   double weight = 1;  ///< share of a link beside a copy of an engine in the same direction, which has 1
-  double load = 1;    ///< what a byte takes of a capacity that both directions of a link share; a copy of an engine
-                      ///< takes 1. Of rows: what a byte of a gap takes
+  double load = 1;    ///< what a byte takes of a capacity that both directions of a GPU's link share; a copy of an
+                      ///< engine takes 1. Of rows: what a byte of a gap takes
 
   /// Cost of a copy of some bytes, ns, `first` left out: between two sizes linear, constant beyond the last.
   [[nodiscard]] constexpr double ns(Basis basis, double bytes) const {

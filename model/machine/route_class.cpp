@@ -36,17 +36,17 @@ bool is_of_both_ways(const Topology& machine, std::span<const LinkId> route, Cap
   });
 }
 
-/// Whether a capacity is one that both directions of a GPU's own link share, on a route from or to that GPU.
-bool is_of_gpu(const Topology& machine, std::span<const LinkId> route, CapacityId capacity) {
+/// Whether a capacity is of a GPU's own link, in either direction, on a route from or to that GPU.
+bool is_of_own_link(const Topology& machine, std::span<const LinkId> route, CapacityId capacity) {
+  const auto is_of = [&](LinkId id) {
+    return std::ranges::any_of(machine.uses(id), [&](const CapacityUse& use) { return use.capacity == capacity; });
+  };
   return std::ranges::any_of(route, [&](LinkId id) {
     const Link& link = machine.link(id);
-    if (machine.vertex(link.from).kind != VertexKind::Gpu && machine.vertex(link.to).kind != VertexKind::Gpu)
-      return false;
-    const auto has = [&](LinkId of) {
-      return std::ranges::any_of(machine.uses(of), [&](const CapacityUse& use) { return use.capacity == capacity; });
-    };
+    const auto is_gpu = [&](VertexId end) { return machine.vertex(end).kind == VertexKind::Gpu; };
+    if (!is_gpu(link.from) && !is_gpu(link.to)) return false;
     const auto back = machine.find_link(link.to, link.from);
-    return has(id) || (back && has(*back));
+    return is_of(id) || (back && is_of(*back));
   });
 }
 
@@ -94,26 +94,28 @@ bool shares_otherwise(const CopyCost& cost) { return cost.gap > Bytes{0} || cost
 void share_as(const Topology& machine, std::span<const LinkId> route, const CopyCost& cost, Bytes row,
               RouteClass& route_class) {
   route_class.weight *= cost.weight;
-  double load = cost.load, elsewhere = 1;
+  double load = cost.load, bytes = 1;
   if (cost.gap > Bytes{0} && row > Bytes{0}) {
     const double gap = static_cast<double>(cost.gap.count) / static_cast<double>(row.count), part = 1 / (1 + gap);
     const Bandwidth alone = route_class.alone;
     cap(route_class, {{alone.nominal.value * part}, {alone.guaranteed.value * part}});
     route_class.weight *= part;
     route_class.port = std::nullopt;  // the table is of whole copies
+    bytes = 1 + gap;
     load = 1 + cost.load * gap;
-    elsewhere = 1 + gap;
   }
-  const bool own = std::ranges::any_of(route_class.uses, [&](const CapacityUse& use) {
-    return is_of_both_ways(machine, route, use.capacity) && is_of_gpu(machine, route, use.capacity);
-  });
+  const auto is_shared = [&](const CapacityUse& use) { return is_of_both_ways(machine, route, use.capacity); };
+  const auto is_own = [&](const CapacityUse& use) { return is_of_own_link(machine, route, use.capacity); };
+  const bool has_own =
+      std::ranges::any_of(route_class.uses, [&](const CapacityUse& use) { return is_shared(use) && is_own(use); });
   const auto add_load = [&](std::vector<CapacityUse>& uses, Basis basis) {
     for (CapacityUse& use : uses) {
-      if (!is_of_both_ways(machine, route, use.capacity)) continue;
+      if (!is_shared(use)) continue;
       // A copy alone does not fill it more than to the brim.
       const double brim =
           machine.capacities(basis)[use.capacity.index()] / (use.cost * route_class.alone.at(basis).value);
-      use.cost *= std::min(own && !is_of_gpu(machine, route, use.capacity) ? elsewhere : load, brim);
+      const bool counts = basis == Basis::Guaranteed || !has_own || is_own(use);
+      use.cost *= std::min(counts ? load : bytes, brim);
     }
   };
   add_load(route_class.uses, Basis::Nominal);

@@ -183,6 +183,32 @@ TEST(CopyMethods, ShortRowsTakeMoreOfWhatBothDirectionsShare) {
   EXPECT_NEAR(length("3"), 22'000, 1e-6);
 }
 
+// The same rows beside a copy to another GPU, where all GPUs have 22 GB/s together, both ways: 5 GB/s of rows count as
+// 10 there, for their gaps, and leave the other its 10. A bound counts the load, four for a byte: 2 x level + level =
+// 22, and both take 100 / 7.33 us.
+TEST(CopyMethods, ShortRowsLoadTheLinkOfTheirGpuAndOthersInBoundsAlone) {
+  const Topology machine = test::make_machine(R"(  vertices:
+    mem0: {kind: memory}
+    cpu0: {kind: cpu}
+    gpu0: {kind: gpu}
+    gpu1: {kind: gpu}
+  links:
+    - {from: mem0, to: cpu0, bandwidth: 100 GB/s, back: 100 GB/s}
+    - {from: cpu0, to: gpu0, bandwidth: 10 GB/s, back: 10 GB/s}
+    - {from: cpu0, to: gpu1, bandwidth: 10 GB/s, back: 10 GB/s}
+  shared:
+    - {name: all, capacity: 22 GB/s, members: [{from: mem0, to: cpu0}, {from: cpu0, to: mem0}]}
+    - {name: own, capacity: 20 GB/s, members: [{from: cpu0, to: gpu0}, {from: cpu0, to: mem0}]}
+  setup: {transfer: {up: 7 us, down: 7 us, rows_up: {nominal: 7 us, gap: 50 B, load: 3}}}
+)");
+  const std::string rows = "  - {from: mem0, to: gpu0, size: 50 kB, rows: 1000, pitch: 64 B}\n";
+  const std::string beside = rows + "  - {from: mem0, to: gpu1, size: 100 kB}\n";
+  EXPECT_NEAR(length_of(machine, beside), 17'000, 1e-6);
+  EXPECT_NEAR(length_of(machine, beside, Basis::Guaranteed), 7000 + 300'000.0 / 22, 1);
+  // On its own link: 4 x 0.5 x level + level = 20.
+  EXPECT_NEAR(length_of(machine, rows + "  - {from: gpu0, to: mem0, size: 100 kB}\n"), 22'000, 1e-6);
+}
+
 TEST(CopyMethods, CostsOfRowsAndOfOthersAreNotMixedUp) {
   const auto error = [](const std::string& transfer) {
     return test::machine_error(
