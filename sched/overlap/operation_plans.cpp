@@ -37,7 +37,7 @@ std::vector<ExecutionPlan> plan_part(const TaskSet& set, const Task& task, const
                                      std::size_t resources) {
   const auto* whole = std::get_if<Batch>(&task.steps[part.step]);
   if (whole == nullptr) return {};
-  const std::vector<Batch> chunks = cut(*whole, cut_in_force(set, task));
+  const Chunks chunks = cut(*whole, cut_in_force(set, task));
   const Duration dispatching = dispatching_of(whole->machine(), resources);
   std::vector<ExecutionPlan> regions;
   for (std::size_t r = 0; r < part.regions.size(); ++r) {

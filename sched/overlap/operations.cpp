@@ -270,8 +270,9 @@ class Splitting {
   }
 
   void add_batch(StepOperations& operations, Operation operation, const Batch& batch) {
-    const std::vector<Batch> chunks = cut(batch, cut_in_force(set_, set_.tasks[operation.task.index()]));
-    std::vector<std::size_t> at(chunks.size());  // the stream in each chunk: those before the last have no lone kernels
+    const Chunks chunks = cut(batch, cut_in_force(set_, set_.tasks[operation.task.index()]));
+    const std::size_t last = chunks.batches.size() - 1;
+    std::vector<std::size_t> at(last + 1);  // the stream in each batch: those before the last have no lone kernels
     for (std::size_t s = 0; s < batch.streams().size(); ++s) {
       operation.parts[0].stream = s;
       auto& in_order = operations.emplace_back();
@@ -283,27 +284,27 @@ class Splitting {
           in_order.push_back(add_copy(operation, Leg::Whole, chunks, at));
         }
       }
-      if (batch.streams()[s].kernel) in_order.push_back(add_kernel(operation, chunks.back(), at.back()));
-      for (std::size_t c = 0; c < chunks.size(); ++c)
-        if (batch.streams()[s].transfer || c + 1 == chunks.size()) ++at[c];
+      if (batch.streams()[s].kernel) in_order.push_back(add_kernel(operation, chunks.batches[last], at[last]));
+      for (std::size_t c = 0; c <= last; ++c)
+        if (batch.streams()[s].transfer || c == last) ++at[c];
     }
   }
 
-  /// @param at  [chunks] the stream in each
-  std::size_t add_copy(Operation operation, Leg leg, std::span<const Batch> chunks, std::span<const std::size_t> at) {
+  /// @param at  [batches] the stream in each
+  std::size_t add_copy(Operation operation, Leg leg, const Chunks& chunks, std::span<const std::size_t> at) {
     OperationPart& part = operation.parts[0];
     part.kind = OperationPart::Kind::Copy;
     part.leg = leg;
-    std::vector<Region> regions;
-    for (std::size_t c = 0; c < chunks.size(); ++c) {
+    std::vector<Region> of_batch;
+    for (std::size_t c = 0; c < chunks.batches.size(); ++c) {
       std::optional<Batch> alone;
-      if (leg != Leg::Whole) alone = batch_of_leg(chunks[c].streams()[at[c]], leg);
-      const Batch& batch = alone ? *alone : chunks[c];
+      if (leg != Leg::Whole) alone = batch_of_leg(chunks.batches[c].streams()[at[c]], leg);
+      const Batch& batch = alone ? *alone : chunks.batches[c];
       const std::size_t stream = alone ? 0 : at[c];
       const StreamWork& work = batch.work()[stream];
       part.units = {hold(work)};
       operation.resource = part.units.front();
-      Region& region = regions.emplace_back();
+      Region& region = of_batch.emplace_back();
       region.fixed = most_before_copy(machine_->setup(), work);
       if (work.bytes == 0) continue;
       const CopyTimes times = copy_times(machine_->setup(), Basis::Guaranteed, work, 1);
@@ -312,6 +313,8 @@ class Splitting {
       region.bytes = work.bytes;
       region.filling = times.filling * company_[region.flow].alone;
     }
+    std::vector<Region> regions;
+    for (const std::size_t batch : chunks.order) regions.push_back(of_batch[batch]);
     return add(std::move(operation), std::move(regions));
   }
 

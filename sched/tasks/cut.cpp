@@ -3,12 +3,22 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
+#include <map>
 
 #include "model/base/expects.hpp"
 #include "model/base/wide.hpp"
 
 namespace tutti::internal {
 namespace {
+
+/// What a chunk has of each transfer.
+std::vector<Bytes> sizes_in(const Batch& batch, std::size_t chunk, std::size_t chunks) {
+  std::vector<Bytes> sizes;
+  for (const CommandStream& stream : batch.streams())
+    if (const auto& transfer = stream.transfer)
+      sizes.push_back(chunk_start(*transfer, chunk + 1, chunks) - chunk_start(*transfer, chunk, chunks));
+  return sizes;
+}
 
 std::vector<CommandStream> streams_of(const Batch& batch, std::size_t chunk, std::size_t chunks) {
   std::vector<CommandStream> streams;
@@ -24,6 +34,12 @@ std::vector<CommandStream> streams_of(const Batch& batch, std::size_t chunk, std
     if (stream.transfer || stream.kernel) streams.push_back(std::move(stream));
   }
   return streams;
+}
+
+Batch make_chunk(const Batch& batch, std::size_t chunk, std::size_t chunks) {
+  const auto made = Batch::make(batch.machine(), streams_of(batch, chunk, chunks), batch.merging());
+  TUTTI_EXPECTS(made.has_value(), "a piece of a valid batch is one");
+  return made->within(batch.application());
 }
 
 constexpr std::int64_t kWhole = std::numeric_limits<std::int64_t>::max();
@@ -87,15 +103,18 @@ Bytes chunk_start(const Transfer& transfer, std::size_t chunk, std::size_t chunk
   return Bytes{static_cast<std::int64_t>(size * static_cast<Wide>(chunk) / static_cast<Wide>(chunks))};
 }
 
-std::vector<Batch> cut(const Batch& batch, Bytes most) {
+Chunks cut(const Batch& batch, Bytes most) {
   const std::size_t chunks = chunks_of(batch, most);
-  if (chunks == 1) return {batch};
-  std::vector<Batch> cut;
-  for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
-    auto made = Batch::make(batch.machine(), streams_of(batch, chunk, chunks), batch.merging());
-    TUTTI_EXPECTS(made.has_value(), "a piece of a valid batch is one");
-    cut.push_back(made->within(batch.application()));
+  if (chunks == 1) return {{batch}, {0}};
+  Chunks cut;
+  std::map<std::vector<Bytes>, std::size_t> of_sizes;
+  for (std::size_t chunk = 0; chunk + 1 < chunks; ++chunk) {
+    const auto [known, is_new] = of_sizes.try_emplace(sizes_in(batch, chunk, chunks), cut.batches.size());
+    if (is_new) cut.batches.push_back(make_chunk(batch, chunk, chunks));
+    cut.order.push_back(known->second);
   }
+  cut.order.push_back(cut.batches.size());
+  cut.batches.push_back(make_chunk(batch, chunks - 1, chunks));
   return cut;
 }
 

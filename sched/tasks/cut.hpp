@@ -44,13 +44,22 @@ struct CutRange {
 /// in the first chunk.
 [[nodiscard]] Bytes chunk_start(const Transfer& transfer, std::size_t chunk, std::size_t chunks);
 
-/// Cuts a batch into chunks that run one after the other, each with at most `most` bytes of every stream: so a more
-/// urgent job need not wait for the whole batch. Every chunk pays the set-up again. Kernels run in the last chunk, when
-/// all their bytes are there.
+/// A batch in chunks that run one after the other. Chunks of equal sizes are one batch, which is made, planned and
+/// bounded once: a thousand chunks are mostly two or three batches.
+struct Chunks {
+  std::vector<Batch> batches;      ///< in the order of their first chunks; the last chunk has one of its own
+  std::vector<std::size_t> order;  ///< [chunks] position in `batches`
+
+  [[nodiscard]] std::size_t size() const { return order.size(); }
+  [[nodiscard]] const Batch& operator[](std::size_t chunk) const { return batches[order[chunk]]; }
+};
+
+/// Cuts a batch into chunks, each with at most `most` bytes of every stream: so a more urgent job need not wait for the
+/// whole batch. Every chunk pays the set-up again. Kernels run in the last chunk, when all their bytes are there.
 ///
 /// @param most  0: not cut
 /// @return  at most `kMostChunks`, with larger transfers then; the batch itself where it is small enough.
-[[nodiscard]] std::vector<Batch> cut(const Batch& batch, Bytes most);
+[[nodiscard]] Chunks cut(const Batch& batch, Bytes most);
 
 /// Most chunks of a batch; more plans would take too long to make.
 inline constexpr std::size_t kMostChunks = 1000;

@@ -1,6 +1,7 @@
 #include "sched/tasks/wcet.hpp"
 
 #include <numeric>
+#include <span>
 
 #include "model/base/expects.hpp"
 #include "model/base/wide.hpp"
@@ -23,6 +24,20 @@ Wcet wcet_of(const JobBound& bound, Preemption preemption) {
   return Wcet(std::accumulate(bound.regions.begin(), bound.regions.end(), Duration{0}, add_saturating));
 }
 
+namespace {
+
+/// At guaranteed bandwidths, with their latest finishes.
+std::vector<ExecutionPlan> plans_of(std::span<const Batch> batches, const Planner& planner, Effort effort) {
+  std::vector<ExecutionPlan> plans;
+  for (const Batch& batch : batches) {
+    ExecutionPlan& planned = plans.emplace_back(plan(planner, batch, Basis::Guaranteed, effort));
+    planned.latest = latest_finish(planned);
+  }
+  return plans;
+}
+
+}  // namespace
+
 JobBound bound_job(const Task& task, const std::optional<Topology>& machine, const Planner& planner, Bytes cut_above,
                    Effort effort) {
   JobBound bound;
@@ -39,12 +54,13 @@ JobBound bound_job(const Task& task, const std::optional<Topology>& machine, con
       continue;
     }
     TUTTI_EXPECTS(machine.has_value(), "a task with batches comes with its machine");
-    auto& chunks = bound.plans.emplace_back();
-    for (Batch& chunk : cut(std::get<Batch>(step), cut_above)) {
-      ExecutionPlan& planned = chunks.emplace_back(plan(planner, std::move(chunk), Basis::Guaranteed, effort));
-      planned.latest = latest_finish(planned);
+    const Chunks chunks = cut(std::get<Batch>(step), cut_above);
+    const std::vector<ExecutionPlan> planned = plans_of(chunks.batches, planner, effort);
+    auto& plans = bound.plans.emplace_back();
+    for (const std::size_t chunk : chunks.order) {
+      plans.push_back(planned[chunk]);
       regions.push_back(std::exchange(before, Duration{0}));
-      add(batch_wcet(planned.latest->batch, machine->margin()).bound());
+      add(batch_wcet(planned[chunk].latest->batch, machine->margin()).bound());
       add(costs.dispatch.guaranteed);
     }
   }

@@ -180,7 +180,7 @@ class Play {
       add_kernel(*stream.kernel, region);
       return region;
     }
-    const std::vector<Batch> chunks = cut(std::get<Batch>(step), cut_in_force(set_, task));
+    const Chunks chunks = cut(std::get<Batch>(step), cut_in_force(set_, task));
     const auto& in_chunk = chunks[number].streams();
     region.transfer = *std::ranges::find(in_chunk, stream.name, &CommandStream::name)->transfer;
     if (part.leg != Leg::Whole) go_over_one_leg(part.leg, region);

@@ -29,7 +29,7 @@ std::vector<std::int64_t> sizes(const Batch& batch) {
 // 1000 / 300 rounds up to 4 chunks: 250 each of the large one; 7 bytes begin at 0, 1, 3, 5.
 TEST(Cut, SharesBytesEvenlyAndLeavesKernelsToTheLastPiece) {
   const Topology machine = test::star(8, {8, 8});
-  const auto chunks = cut(batch_on(machine), Bytes{300});
+  const Chunks chunks = cut(batch_on(machine), Bytes{300});
   ASSERT_EQ(chunks.size(), 4U);
   using Sizes = std::vector<std::int64_t>;
   EXPECT_EQ(sizes(chunks[0]), (Sizes{250, 1}));
@@ -42,16 +42,31 @@ TEST(Cut, SharesBytesEvenlyAndLeavesKernelsToTheLastPiece) {
   EXPECT_TRUE(chunks[3].streams()[2].kernel.has_value());
 }
 
+// 8 chunks of 1 MB are one batch, as often as they run; the last has its kernel and is another. Of 8,000,003 bytes the
+// eighths end at 1,000,000.375 k: the third, sixth and last are a byte longer.
+TEST(Cut, EqualChunksAreOneBatch) {
+  const auto batch_of = [](std::int64_t size) {
+    return test::make_batch(test::star(8, {8}),
+                            fmt::format("  - {{from: mem0, to: gpu0, size: {} B, kernel: {{time: 20 ns}}}}\n", size));
+  };
+  const Chunks even = cut(batch_of(8'000'000), Bytes{1'000'000});
+  EXPECT_EQ(even.order, (std::vector<std::size_t>{0, 0, 0, 0, 0, 0, 0, 1}));
+  const Chunks uneven = cut(batch_of(8'000'003), Bytes{1'000'001});
+  EXPECT_EQ(uneven.order, (std::vector<std::size_t>{0, 0, 1, 0, 0, 1, 0, 2}));
+  EXPECT_EQ(uneven.batches.size(), 3U);
+}
+
 TEST(Cut, PiecesBelongToTheApplicationOfTheBatch) {
   const Batch batch = batch_on(test::star(8, {8, 8}));
   const Batch whole = batch.within(ApplicationLoad(std::array{&batch}));
-  for (const Batch& chunk : cut(whole, Bytes{300})) EXPECT_EQ(chunk.application(), whole.application());
+  const Chunks chunks = cut(whole, Bytes{300});
+  for (const Batch& chunk : chunks.batches) EXPECT_EQ(chunk.application(), whole.application());
 }
 
 TEST(Cut, LeavesSmallBatchesWhole) {
   const Batch batch = batch_on(test::star(8, {8, 8}));
-  EXPECT_EQ(cut(batch, Bytes{1000}), (std::vector{batch}));
-  EXPECT_EQ(cut(batch, Bytes{0}), (std::vector{batch}));
+  EXPECT_EQ(cut(batch, Bytes{1000}).batches, (std::vector{batch}));
+  EXPECT_EQ(cut(batch, Bytes{0}).batches, (std::vector{batch}));
 }
 
 TEST(Cut, MakesNoMorePiecesThanItMayMake) {
@@ -66,7 +81,7 @@ TEST(Cut, LosesNoByte) {
   for (int round = 0; round < 200; ++round) {
     const std::int64_t size = random.between(1, 100'000), most = random.between(200, 5000);
     const Batch whole = test::make_batch(machine, fmt::format("  - {{from: mem0, to: gpu0, size: {} B}}\n", size));
-    const auto chunks = cut(whole, Bytes{most});
+    const Chunks chunks = cut(whole, Bytes{most});
     std::int64_t sum = 0;
     for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk) {
       EXPECT_EQ(chunk_start(*whole.streams()[0].transfer, chunk, chunks.size()), Bytes{sum});
@@ -83,7 +98,7 @@ TEST(Cut, LeavesRowsWhole) {
   const Batch whole = test::make_batch(test::star(8, {8, 8}),
                                        "  - {from: mem0, to: gpu0, size: 3000 B, rows: 10, pitch: 1 kB}\n"
                                        "  - {from: mem0, to: gpu1, size: 3000 B}\n");
-  const auto chunks = cut(whole, Bytes{1000});
+  const Chunks chunks = cut(whole, Bytes{1000});
   ASSERT_EQ(chunks.size(), 3U);
   EXPECT_EQ(chunks[0].streams()[0].transfer->size, Bytes{3000});
   EXPECT_EQ(chunks[0].streams()[0].transfer->extent(), Bytes{9300});  // nine pitches and a row
