@@ -260,21 +260,21 @@ PlannedTaskSet AdmissionController::plan(const TaskSet& set) const {
   return planned;
 }
 
-Answer AdmissionController::answer(const TaskSet& set) const {
-  const Answer answer = answer_as_cut(set);
-  return answer == Answer::Schedulable || !cut_further(set) ? answer : Answer::Schedulable;
+Answer AdmissionController::answer(const TaskSet& set) const { return answer_after(set, 0).answer; }
+
+CutAnswer AdmissionController::answer_after(const TaskSet& set, int further) const {
+  const AdmissionVerdict as_cut = short_verdict(set);
+  if (as_cut.answer == Answer::Schedulable) return {as_cut.answer, further};
+  const std::optional<int> times = times_to_cut_further(set, as_cut, further);
+  return times ? CutAnswer{Answer::Schedulable, *times} : CutAnswer{as_cut.answer, further};
 }
 
-Answer AdmissionController::answer_as_cut(const TaskSet& set) const {
-  if (has_chain_deadlines(set)) return decide_as_cut(set).answer;
-  if (set.overlap == Overlap::On) return answer_with_overlap(set);
-  const Answer answer = answer_one_at_a_time(set);
-  return set.overlap == Overlap::Off || answer == Answer::Schedulable ? answer : answer_with_overlap(set);
-}
+Answer AdmissionController::answer_as_cut(const TaskSet& set) const { return short_verdict(set).answer; }
 
-Answer AdmissionController::answer_one_at_a_time(const TaskSet& set) const {
-  if (has_chain_deadlines(set)) return with_chains(decide(plan(set)), set).answer;
-  const PlannedTaskSet planned = plan(set);
+namespace {
+
+Answer answer_one_at_a_time(const PlannedTaskSet& planned) {
+  const TaskSet& set = planned.tasks;
   if (set.machine && check_device_memory(set, planned.timings).answer == Answer::NotSchedulable)
     return Answer::NotSchedulable;
   Answer answer = Answer::Schedulable;
@@ -283,6 +283,21 @@ Answer AdmissionController::answer_one_at_a_time(const TaskSet& set) const {
     if (answer == Answer::NotSchedulable) break;
   }
   return answer;
+}
+
+}  // namespace
+
+AdmissionVerdict AdmissionController::short_verdict(const TaskSet& set) const {
+  if (has_chain_deadlines(set)) return decide_as_cut(set);
+  AdmissionVerdict verdict;
+  if (set.overlap != Overlap::On) {
+    PlannedTaskSet planned = plan(set);
+    verdict.answer = answer_one_at_a_time(planned);
+    verdict.timings = std::move(planned.timings);
+    verdict.partitions = std::move(planned.partitions);
+  }
+  if (set.overlap != Overlap::Off && verdict.answer != Answer::Schedulable) verdict.answer = answer_with_overlap(set);
+  return verdict;
 }
 
 namespace {
@@ -329,19 +344,10 @@ AdmissionVerdict AdmissionController::decide_overlap(const TaskSet& set) const {
   return verdict;
 }
 
-AdmissionVerdict AdmissionController::decide(const TaskSet& set) const {
-  AdmissionVerdict verdict = decide_as_cut(set);
-  if (verdict.answer == Answer::Schedulable) return verdict;
-  const auto further = cut_further(set);
-  if (!further) return verdict;
-  verdict = decide_as_cut(*further);
-  if (further->cut != set.cut) verdict.cuts.push_back({{}, further->cut});
-  for (std::size_t i = 0; i < set.tasks.size(); ++i)
-    if (further->tasks[i].cut != set.tasks[i].cut) verdict.cuts.push_back({TaskId{i}, *further->tasks[i].cut});
-  return verdict;
-}
-
 namespace {
+
+/// Tries to cut a refused set further: first into one piece more each time, then into a quarter more.
+constexpr int kSingle = 8, kMostTries = 16;
 
 /// Cuts each batch that is to be cut into one piece more, or a few where several have one `cut`.
 /// @param a_quarter  into a quarter more @return whether it can
@@ -361,30 +367,60 @@ bool cut_finer(TaskSet& set, bool a_quarter) {
   return any;
 }
 
+/// The set cut further so many times; nothing where it cannot be.
+std::optional<TaskSet> cut_further(TaskSet set, int times) {
+  for (int i = 0; i < times; ++i)
+    if (!cut_finer(set, i >= kSingle)) return std::nullopt;
+  return set;
+}
+
+/// Whether more pieces may help a refused set: they take no less time.
+bool may_be_cut_further(const TaskSet& set, const AdmissionVerdict& refused) {
+  const auto is_cut = [](const Task& task) { return task.cut.has_value(); };
+  if (set.preemption == Preemption::None || (set.cut == Bytes{0} && std::ranges::none_of(set.tasks, is_cut)))
+    return false;
+  if (set.overlap != Overlap::On && !ask_for_too_much(refused.partitions, refused.timings)) return true;
+  return set.overlap != Overlap::Off && may_fit(set);
+}
+
 }  // namespace
+
+AdmissionVerdict AdmissionController::decide(const TaskSet& set) const {
+  AdmissionVerdict verdict = decide_as_cut(set);
+  if (verdict.answer == Answer::Schedulable) return verdict;
+  const std::optional<int> times = times_to_cut_further(set, verdict, 0);
+  if (!times) return verdict;
+  const TaskSet further = *cut_further(set, *times);
+  verdict = decide_as_cut(further);
+  if (further.cut != set.cut) verdict.cuts.push_back({{}, further.cut});
+  for (std::size_t i = 0; i < set.tasks.size(); ++i)
+    if (further.tasks[i].cut != set.tasks[i].cut) verdict.cuts.push_back({TaskId{i}, *further.tasks[i].cut});
+  return verdict;
+}
 
 /// More pieces are shorter, and each pays the set-up again. Let s <= s' be images of which s' holds in k' pieces, each
 /// of s'/k': then s holds in k = ceil(s k' / s') <= k' pieces, since none is longer. From ceil(s / cut) pieces on, k is
 /// less than k' - ceil(s' / cut) + 2 further. So single pieces come first; beyond 8 more a few too many do no harm.
-std::optional<TaskSet> AdmissionController::cut_further(const TaskSet& set) const {
-  constexpr int kSingle = 8, kMostTries = 16;
-  const auto is_cut = [](const Task& task) { return task.cut.has_value(); };
-  if (set.preemption == Preemption::None || (set.cut == Bytes{0} && std::ranges::none_of(set.tasks, is_cut)))
-    return std::nullopt;
-  if (set.overlap == Overlap::Off) {  // more pieces take no less time
-    const PlannedTaskSet planned = plan(set);
-    if (ask_for_too_much(planned.partitions, planned.timings)) return std::nullopt;
-  }
-  TaskSet further = set;
-  for (int i = 0; i < kMostTries && cut_finer(further, i >= kSingle); ++i)
-    if (answer_as_cut(further) == Answer::Schedulable) return further;
+std::optional<int> AdmissionController::times_to_cut_further(const TaskSet& set, const AdmissionVerdict& refused,
+                                                             int first) const {
+  if (!may_be_cut_further(set, refused)) return std::nullopt;
+  const auto holds = [&](int times) {
+    const auto further = cut_further(set, times);
+    return further && answer_as_cut(*further) == Answer::Schedulable;
+  };
+  for (int times = std::max(first, 1); times <= kMostTries; ++times)
+    if (holds(times)) return times;
+  for (int times = first - 1; times >= 1; --times)
+    if (holds(times)) return times;
   return std::nullopt;
 }
 
 AdmissionVerdict AdmissionController::decide_as_cut(const TaskSet& set) const {
   if (set.overlap == Overlap::On) {
     AdmissionVerdict verdict = with_chains(decide_overlap(set), set);
-    if (verdict.answer != Answer::Schedulable && answer_one_at_a_time(set) == Answer::Schedulable)
+    TaskSet one_at_a_time = set;
+    one_at_a_time.overlap = Overlap::Off;
+    if (verdict.answer != Answer::Schedulable && answer_as_cut(one_at_a_time) == Answer::Schedulable)
       verdict.reasons.emplace_back("with 'overlap: off' every deadline is guaranteed");
     return verdict;
   }

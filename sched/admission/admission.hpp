@@ -86,6 +86,12 @@ struct AdmissionVerdict {
   std::vector<CutSize> cuts = {};  ///< where the set holds cut into smaller pieces than it says
 };
 
+/// An answer in a search, and how often to cut the next set further first.
+struct CutAnswer {
+  Answer answer;
+  int further = 0;  ///< as often as the last one that held only so
+};
+
 /// Whether the buffers of all tasks fit into every GPU whose memory is known.
 /// @param timings  [n] of the tasks
 /// @necessary
@@ -123,6 +129,9 @@ class AdmissionController {
 
   /// The answer of `decide` alone, which takes far less time.
   [[nodiscard]] Answer answer(const TaskSet& tasks) const;
+  /// The same in a search through sets that differ in one number: mostly as many more pieces help as last time.
+  /// @param further  `CutAnswer::further` of the set before; 0 for the first
+  [[nodiscard]] CutAnswer answer_after(const TaskSet& tasks, int further) const;
   /// The same where the set is cut as it says, and no further.
   [[nodiscard]] Answer answer_as_cut(const TaskSet& tasks) const;
 
@@ -137,9 +146,12 @@ class AdmissionController {
  private:
   [[nodiscard]] AdmissionVerdict decide(PlannedTaskSet planned) const;
   [[nodiscard]] AdmissionVerdict decide_as_cut(const TaskSet& tasks) const;
-  /// A refused set cut into more pieces, with which it holds; nothing: it does not with a few more.
-  [[nodiscard]] std::optional<TaskSet> cut_further(const TaskSet& tasks) const;
-  [[nodiscard]] Answer answer_one_at_a_time(const TaskSet& tasks) const;
+  /// As `decide_as_cut`, but no more than the answer, and timings and partitions of jobs that do not overlap.
+  [[nodiscard]] AdmissionVerdict short_verdict(const TaskSet& tasks) const;
+  /// How often a refused set is cut further until it holds; nothing: it does not with a few more pieces.
+  /// @param first  tried first; then more, then fewer
+  [[nodiscard]] std::optional<int> times_to_cut_further(const TaskSet& tasks, const AdmissionVerdict& refused,
+                                                        int first) const;
 
   const Planner* planner_;
 };

@@ -186,6 +186,15 @@ Expected<OverlapVerdict> decide_overlapping(const TaskSet& set) {
   return verdict;
 }
 
+bool may_fit(const TaskSet& set) {
+  const auto apart = operations_of(set);
+  if (!apart || is_overloaded(set, *apart)) return false;
+  return fits(set, *apart) || std::ranges::any_of(choices_to_join(set, *apart), [&](const Joining& choice) {
+           const auto joined = operations_of(set, choice);
+           return joined && fits(set, *joined);
+         });
+}
+
 Answer answer_overlapping(const TaskSet& set) {
   const auto apart = operations_of(set);
   if (!apart) return Answer::Unknown;

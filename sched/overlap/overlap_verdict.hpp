@@ -35,6 +35,11 @@ struct OverlapVerdict {
 /// The answer of `decide_overlapping` alone, which takes less time.
 [[nodiscard]] Answer answer_overlapping(const TaskSet& set);
 
+/// Whether no job is late alone, and no resource in demand for more than all the time (`fits`) with every engine by
+/// itself or some joined. No other set is helped by more pieces, which take no less time.
+/// @necessary
+[[nodiscard]] bool may_fit(const TaskSet& set);
+
 /// The schedulable verdict for local deadlines that were found: they are tightened, and bound the responses. Operations
 /// are held until their guards only where the bounds rest on that.
 [[nodiscard]] OverlapVerdict with_deadlines(const TaskSet& set, OperationSet operations, const LocalDeadlines& found);

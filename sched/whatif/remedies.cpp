@@ -112,9 +112,10 @@ class RemedyFinder {
     left_ -= cost_;
     const auto set = with_value(*study_, tunable, value);
     if (!set || overloaded(*set)) return false;
-    const Answer answer = controller_.answer(*set);
-    if (answer == Answer::Unknown) left_ -= kCostOfUnknown;
-    return answer == Answer::Schedulable;
+    const CutAnswer found = controller_.answer_after(*set, further_);
+    further_ = found.further;
+    if (found.answer == Answer::Unknown) left_ -= kCostOfUnknown;
+    return found.answer == Answer::Schedulable;
   }
 
   /// Whether the tasks with a known Wcet alone have U > 1 in some partition: most questions end here, and soon.
@@ -173,6 +174,7 @@ class RemedyFinder {
   AdmissionController controller_;
   std::int64_t cost_;  ///< of a question
   std::int64_t left_;
+  int further_ = 0;  ///< how often the last set that held was cut further
   Remedies found_;
 };
 

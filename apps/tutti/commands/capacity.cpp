@@ -118,9 +118,13 @@ bool has_batches(const TaskSet& set) {
 
 CapacityRow find_row(const TaskStudy& study, const CapacityAnswer& answer, const Planner* planner) {
   const TunableParameter& tunable = answer.tunable;
+  int further = 0;
   const auto holds = [&](std::int64_t value) {
     const auto set = with_value(study, tunable, value);
-    return set && controller_of(planner).answer(in_row(*set, planner)) == Answer::Schedulable;
+    if (!set) return false;
+    const CutAnswer found = controller_of(planner).answer_after(in_row(*set, planner), further);
+    further = found.further;
+    return found.answer == Answer::Schedulable;
   };
   CapacityRow row;
   row.planner = planner;
