@@ -4,6 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "model/base/linear_algebra.hpp"
+
 namespace tutti::internal {
 namespace {
 
@@ -19,7 +21,7 @@ Eigen::VectorXd solve_free(const Eigen::MatrixXd& A, const Eigen::VectorXd& b, c
     for (Eigen::Index j = 0; j < n; ++j)
       part(i, j) = A(free[static_cast<std::size_t>(i)], free[static_cast<std::size_t>(j)]);
   }
-  const Eigen::VectorXd step = part.ldlt().solve(right);
+  const Eigen::VectorXd step = solve_symmetric(part, right);
   Eigen::VectorXd result = x;
   for (Eigen::Index i = 0; i < n; ++i) result(free[static_cast<std::size_t>(i)]) += step(i);
   return result;

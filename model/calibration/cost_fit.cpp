@@ -8,11 +8,12 @@
 #include <optional>
 #include <tuple>
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 #include <fmt/format.h>
 
 #include "model/base/digits.hpp"
 #include "model/base/expects.hpp"
+#include "model/base/linear_algebra.hpp"
 #include "model/base/quantile.hpp"
 #include "model/batch/safe_bound.hpp"
 #include "model/calibration/bounded_least_squares.hpp"
@@ -128,7 +129,7 @@ CopyFit fit_copies(std::span<const Row* const> rows, double below) {
   Eigen::VectorXd found, off;
   for (int round = 0; round < kRounds; ++round) {
     const Eigen::MatrixXd counted = counts.asDiagonal() * terms;
-    const Eigen::MatrixXd square = terms.transpose() * counted + 1e-9 * Eigen::MatrixXd::Identity(3, 3);
+    const Eigen::MatrixXd square = transposed_product(terms, counted) + 1e-9 * Eigen::MatrixXd::Identity(3, 3);
     found = bounded_least_squares(square, counted.transpose() * values, Eigen::VectorXd::Zero(3),
                                   Eigen::VectorXd::Constant(3, kMost));
     off = (terms * found - values).cwiseAbs();

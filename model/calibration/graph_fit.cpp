@@ -10,6 +10,7 @@
 
 #include "model/base/digits.hpp"
 #include "model/base/joined.hpp"
+#include "model/base/linear_algebra.hpp"
 #include "model/calibration/bounded_least_squares.hpp"
 #include "model/sharing/compile_machine.hpp"
 #include "model/sharing/steady_rates.hpp"
@@ -370,8 +371,8 @@ class Fit {
     for (int round = 0; round < rounds; ++round) {
       const Eigen::MatrixXd J = slopes();
       const Eigen::VectorXd weights = ((at / kLargeResidual).array().square() + 1).sqrt().inverse();
-      const Eigen::MatrixXd A = J.transpose() * weights.asDiagonal() * J;
-      const Eigen::VectorXd b = -(J.transpose() * weights.asDiagonal() * at);
+      const auto [A, down] = normal_equations(J, weights, at);
+      const Eigen::VectorXd b = -down;
       const double before = least;
       for (int attempt = 0; attempt < 8; ++attempt, damping *= 5) {
         const Eigen::MatrixXd damped =
@@ -428,12 +429,12 @@ class Fit {
     Eigen::MatrixXd normal(J.rows(), static_cast<Eigen::Index>(seen.size()));
     for (std::size_t i = 0; i < seen.size(); ++i)
       normal.col(static_cast<Eigen::Index>(i)) = J.col(seen[i]).normalized();
-    const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(normal.transpose() * normal);
-    for (Eigen::Index e = 0; e < solver.eigenvalues().size(); ++e) {
-      if (solver.eigenvalues()(e) > kSymmetric) break;
+    const auto [values, vectors] = eigenpairs_of_square(normal);
+    for (Eigen::Index e = 0; e < values.size(); ++e) {
+      if (values(e) > kSymmetric) break;
       std::vector<std::string> names;
       for (std::size_t i = 0; i < seen.size(); ++i)
-        if (std::abs(solver.eigenvectors()(static_cast<Eigen::Index>(i), e)) > 0.2)
+        if (std::abs(vectors(static_cast<Eigen::Index>(i), e)) > 0.2)
           names.push_back(unknowns_[static_cast<std::size_t>(seen[i])].name);
       sentences.push_back("the measurements cannot tell apart: " + joined(names));
     }

@@ -5,6 +5,8 @@
 #include <limits>
 #include <optional>
 
+#include "model/base/linear_algebra.hpp"
+
 namespace tutti::internal {
 namespace {
 
@@ -122,11 +124,9 @@ struct RateCorrections::Equations {
     S += square(kSetupSpreadNs) * late * late.transpose() + square(kBatchSpeed) * speed * speed.transpose();
     for (Eigen::Index o = 0; o < value.size(); ++o)
       S(o, o) += speed(o) == 0 ? square(choice.noise) : square(choice.noise + kBatchNoise) + clock(o);
-    const Eigen::LLT<Eigen::MatrixXd> factor(S);
-    if (factor.info() != Eigen::Success) return std::nullopt;
-    const Eigen::VectorXd pulls = factor.solve(value);
-    const Eigen::VectorXd diagonal = factor.matrixLLT().diagonal();
-    return Solution{pulls, -0.5 * value.dot(pulls) - diagonal.array().log().sum()};
+    const auto solved = solve_definite(S, value);
+    if (!solved) return std::nullopt;
+    return Solution{solved->x, -0.5 * value.dot(solved->x) - solved->half_log_determinant};
   }
 };
 

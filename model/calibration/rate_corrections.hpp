@@ -5,7 +5,7 @@
 #include <tuple>
 #include <vector>
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 
 #include "model/calibration/measurement.hpp"
 

@@ -7,9 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 #include <fmt/format.h>
 
+#include "model/base/linear_algebra.hpp"
 #include "model/base/quantile.hpp"
 #include "model/base/units.hpp"
 
@@ -111,7 +112,7 @@ class CappedFit {
     if (!terms_.has_sawtooth) a(1, 1) = 1;
     if (!terms_.has_slope) a(2, 2) = 1;
     a(1, 0) = a(0, 1), a(2, 0) = a(0, 2), a(2, 1) = a(1, 2);
-    const Eigen::Vector3d x = a.ldlt().solve(b);
+    const Eigen::Vector3d x = solve_symmetric(a, b);
     return x.allFinite() ? ToothLine{x(0), x(1), x(2), 0} : line;
   }
 
