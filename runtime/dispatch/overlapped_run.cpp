@@ -433,8 +433,8 @@ void OverlappedRun::end_region(std::size_t place, std::optional<Error> error, Du
   add_excess(run, excess);
   all_.add(run.job.task, excess - std::exchange(resources_[place].noted, Duration{0}));
   if (on_host) progress.host += std::max(excess, Duration{0});
-  const Duration dispatching = dispatching_of(executor_.machine(), resources_.size());
-  if (in_batch > Duration{0}) progress.dispatch += std::max(took - in_batch - dispatching, Duration{0});
+  if (in_batch > Duration{0})
+    progress.dispatch += std::max(took - in_batch - plan_.operations.dispatching, Duration{0});
   if (!error) {
     scheduler_->region_ended(place, now);
   } else {

@@ -34,11 +34,10 @@ ExecutionPlan plan_region(const Topology& machine, CommandStream stream, Duratio
 }
 
 std::vector<ExecutionPlan> plan_part(const TaskSet& set, const Task& task, const OperationPart& part,
-                                     std::size_t resources) {
+                                     Duration dispatching) {
   const auto* whole = std::get_if<Batch>(&task.steps[part.step]);
   if (whole == nullptr) return {};
   const Chunks chunks = cut(*whole, cut_in_force(set, task));
-  const Duration dispatching = dispatching_of(whole->machine(), resources);
   std::vector<ExecutionPlan> regions;
   for (std::size_t r = 0; r < part.regions.size(); ++r) {
     const std::size_t c = part.kind == OperationPart::Kind::Kernel ? chunks.size() - 1 : r;
@@ -59,7 +58,7 @@ OverlapPlan plan_operations(const TaskSet& set, OperationSet operations, LocalDe
   for (const Operation& operation : plan.operations.operations) {
     auto& parts = plan.plans.emplace_back();
     for (const OperationPart& part : operation.parts)
-      parts.push_back(plan_part(set, set.tasks[operation.task.index()], part, plan.operations.resources.size()));
+      parts.push_back(plan_part(set, set.tasks[operation.task.index()], part, plan.operations.dispatching));
   }
   return plan;
 }

@@ -124,23 +124,25 @@ struct Region {
   double fixed = 0;      // ns that pass, whatever else flows
   std::size_t flow = 0;  // in the company, where there are bytes
   double bytes = 0;
-  double filling = 0;  // bytes more that flow where buffers are filled meanwhile
+  double filling = 0;             // bytes more that flow where buffers are filled meanwhile
+  VertexId sms{kNone};            // GPU whose multiprocessors it takes
+  std::vector<VertexId> at = {};  // GPUs that the copy starts or ends at
 };
 
 /// Bounds of regions.
 class Bounds {
  public:
-  /// @param resources  of the set
-  Bounds(const Topology& machine, std::size_t resources)
-      : machine_(machine),
-        around_(add_saturating(dispatching_of(machine, resources), machine.setup().job.guaranteed)) {}
+  Bounds(const Topology& machine, Duration dispatching)
+      : machine_(machine), around_(add_saturating(dispatching, machine.setup().job.guaranteed)) {}
 
   /// Of host work that a job waits for.
   [[nodiscard]] Duration host(Duration time) const { return add_saturating(time, around_); }
   /// Of a copy or kernel: what a batch of it alone would have, and what it waits for the dispatcher.
-  [[nodiscard]] Duration batch(double length) const {
+  [[nodiscard]] Duration batch(double length) const { return add_saturating(alone(length), around_); }
+  /// The former.
+  [[nodiscard]] Duration alone(double length) const {
     const double whole = as_ns(machine_.setup().batch.guaranteed) + length;
-    return add_saturating(batch_wcet(round_up_ns(whole), machine_.margin()).bound(), around_);
+    return batch_wcet(round_up_ns(whole), machine_.margin()).bound();
   }
 
  private:
@@ -183,7 +185,7 @@ class Cores {
 
 /// The set with what a job does on one resource without anything between as one operation.
 OperationSet in_stays(const OperationSet& set) {
-  OperationSet result{set.resources, set.units, {}, {}};
+  OperationSet result{set.resources, set.units, {}, {}, set.dispatching};
   const auto add = [&](const Operation& operation, std::optional<std::size_t> before) {
     if (before && result.operations[*before].resource == operation.resource) {
       auto& parts = result.operations[*before].parts;
@@ -306,10 +308,14 @@ class Splitting {
       operation.resource = part.units.front();
       Region& region = of_batch.emplace_back();
       region.fixed = most_before_copy(machine_->setup(), work);
+      const Transfer& transfer = *batch.streams()[stream].transfer;
+      for (const VertexId end : {transfer.from, transfer.to})
+        if (machine_->vertex(end).kind == VertexKind::Gpu) region.at.push_back(end);
+      region.sms = machine_->moving_vertex(work.engines[0]).value_or(VertexId{kNone});
       if (work.bytes == 0) continue;
       const CopyTimes times = copy_times(machine_->setup(), Basis::Guaranteed, work, 1);
       region.fixed += times.before;
-      region.flow = add_flow(*batch.streams()[stream].transfer, operation.resource);
+      region.flow = add_flow(transfer, operation.resource);
       region.bytes = work.bytes;
       region.filling = times.filling * company_[region.flow].alone;
     }
@@ -361,7 +367,8 @@ class Splitting {
     operation.parts[0].least = round_down_ns(work.kernel_worst);
     const SetupTimes& setup = machine_->setup();
     return add(std::move(operation),
-               {{.fixed = most_before_kernel(setup, work) + kernel_time(setup, Basis::Guaranteed, work)}});
+               {{.fixed = most_before_kernel(setup, work) + kernel_time(setup, Basis::Guaranteed, work),
+                 .sms = batch.streams()[stream].kernel->on}});
   }
 
   /// The longest times of all regions, now that the company is known.
@@ -370,7 +377,8 @@ class Splitting {
       for (Operation& operation : result_.operations) operation.parts[0].regions = {operation.parts[0].least};
       return;
     }
-    const Bounds bounds(*machine_, result_.resources.size());
+    result_.dispatching = dispatching_of(set_, result_.resources.size(), result_.operations.size());
+    const Bounds bounds(*machine_, result_.dispatching);
     const auto capacities = machine_->capacities(Basis::Guaranteed);
     const std::vector<double> rates = rates_in_company(capacities, company_);
     CompanyTimes times(capacities, company_, volumes());
@@ -384,6 +392,39 @@ class Splitting {
         const double alone = flows ? region.bytes / company_[region.flow].alone : 0;
         part.regions.push_back(bounds.batch(region.fixed + in_company));
         part.least = add_saturating(part.least, round_down_ns(alone));
+      }
+    }
+    if (set_.led_by_gpu) add_waits_for_blocks(bounds, times, rates);
+  }
+
+  /// Where a GPU leads, a gate and the mark of an end are kernels of one block. Beside the lane of a copy, a kernel of
+  /// another resource may hold all room for blocks of the GPU, and blocks go in no known order: the gate may wait until
+  /// the last block of that kernel runs, and so may the mark. Neither waits for a second one, since between two kernels
+  /// of one resource the conductor sees the end of the first, and all room is free meanwhile. So a copy takes longer by
+  /// two of the longest kernel on either of its GPUs, unless both have one resource.
+  void add_waits_for_blocks(const Bounds& bounds, CompanyTimes& times, std::span<const double> rates) {
+    struct Longest {
+      std::size_t resource = 0;
+      Duration time{};
+    };
+    std::map<VertexId, Longest> on;
+    for (std::size_t i = 0; i < regions_.size(); ++i)
+      for (const Region& region : regions_[i]) {
+        if (region.sms == VertexId{kNone}) continue;
+        const double bytes = region.bytes + region.filling;
+        const double moving = bytes > 0 ? times.longest(region.flow, bytes, bytes / rates[region.flow]) : 0;
+        Longest& longest = on[region.sms];
+        longest = {result_.operations[i].resource, std::max(longest.time, bounds.alone(region.fixed + moving))};
+      }
+    for (std::size_t i = 0; i < regions_.size(); ++i) {
+      Operation& operation = result_.operations[i];
+      for (std::size_t r = 0; r < regions_[i].size(); ++r) {
+        Duration longest{};
+        for (const VertexId gpu : regions_[i][r].at)
+          if (const auto found = on.find(gpu); found != on.end() && found->second.resource != operation.resource)
+            longest = std::max(longest, found->second.time);
+        Duration& bound = operation.parts[0].regions[r];
+        bound = add_saturating(add_saturating(bound, longest), longest);
       }
     }
   }
@@ -432,9 +473,26 @@ std::optional<VertexId> memory_on_way(const Topology& machine, const Transfer& t
 
 // Before its begin each of the n - 1 others has a begin and an end at most; before its end is seen, an end, and one of
 // them a begin: n (b + e) + b + (n - 1) e <= (2 n - 1) (b + e), where b + e is the dispatcher's time.
-Duration dispatching_of(const Topology& machine, std::size_t resources) {
+//
+// A conductor on a GPU does the same (`runtime/core/overlap_conductor`), one thing after each look at all regions under
+// way, with what `calibrate` measured as `conductor` in place of b + e: a job of one batch from its release to its
+// record, with the way of gate and mark. There is no figure for single things, so each counts as one more of it:
+// - the release of a job, and the words of the host that are read for it. Before a region begins, each task has one at
+//   most: its period is not shorter than its longest region, which has all of this in it.
+// - a look at one word of the host, which may be under way as the region could begin, and as it ends.
+// The record of the job whose end has freed the resource is in the region's own: n (b + e) + b + (n - 1) e and a
+// record, with two looks and T releases with their words, are 2 n + 2 T + 1 at most. What was measured has 24 tasks
+// whose instants it compares twice. A visit here compares those of all tasks twice, of all operations, and looks at all
+// resources twice: `conductor` again for each 48 of these.
+Duration dispatching_of(const TaskSet& set, std::size_t resources, std::size_t operations) {
+  constexpr std::size_t kMeasured = 48;
+  std::size_t visits = 2 * resources - std::min<std::size_t>(resources, 1);
+  if (set.led_by_gpu) {
+    const std::size_t looks = 2 * set.tasks.size() + operations + 2 * resources;
+    visits = (2 * resources + 2 * set.tasks.size() + 1) * ((looks + kMeasured - 1) / kMeasured);
+  }
   Duration sum{};
-  for (std::size_t i = 1; i < 2 * resources; ++i) sum = add_saturating(sum, machine.setup().dispatch.guaranteed);
+  for (std::size_t i = 0; i < visits; ++i) sum = add_saturating(sum, set.machine->setup().dispatch.guaranteed);
   return sum;
 }
 

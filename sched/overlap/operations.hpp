@@ -73,12 +73,14 @@ struct OperationSet {
   std::vector<std::string> units;  ///< names of single engines and GPUs, of which resources consist
   std::vector<Operation> operations;
   std::vector<std::vector<StepOperations>> jobs;  ///< [tasks][stages]
+  /// The most that what leads the jobs adds to a region (`dispatching_of`), which is in all longest times.
+  Duration dispatching{};
 };
 
 /// The most that the dispatcher's thread adds to a region: its own visits, and those to every other resource before its
-/// begin and before its end is seen (`sched/README.md`).
-/// @param resources  of the set
-[[nodiscard]] Duration dispatching_of(const Topology& machine, std::size_t resources);
+/// begin and before its end is seen (`sched/README.md`). On a machine that a GPU leads, the same of its conductor.
+/// @param operations  of the set, at least
+[[nodiscard]] Duration dispatching_of(const TaskSet& set, std::size_t resources, std::size_t operations);
 
 /// What a stream of a step takes. @param times  [operations]
 [[nodiscard]] Duration time_of(std::span<const std::size_t> stream, std::span<const Duration> times);

@@ -37,7 +37,7 @@ Promised promised(const Topology& machine, const Batch& batch) {
   TaskSet set = tasks_of(machine, {"host"});
   set.tasks[0].steps = {batch};
   const OperationSet operations = operations_of(set).value();
-  const double around = as_ns(dispatching_of(machine, operations.resources.size()) + machine.setup().job.guaranteed);
+  const double around = as_ns(operations.dispatching + machine.setup().job.guaranteed);
   Promised promised{std::vector<double>(batch.streams().size()), std::vector<double>(batch.streams().size()),
                     operations.resources.size() < operations.units.size()};
   for (const Operation& operation : operations.operations)
