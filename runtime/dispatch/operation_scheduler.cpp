@@ -229,11 +229,23 @@ OperationScheduler::Waiting OperationScheduler::take_next(Resource& resource, Du
     std::ranges::pop_heap(resource.waiting, goes_behind);
     Waiting next = resource.waiting.back();
     resource.waiting.pop_back();
-    if (next.late || next.job.deadline >= now) return next;
+    if (next.late) return next;
+    if (next.job.deadline >= now) return in_place_of(next, resource);
     next.late = true;
-    next.key = now;
+    next.key = Duration{++set_aside_};
     wait(resource, next);
   }
+}
+
+OperationScheduler::Waiting OperationScheduler::in_place_of(const Waiting& next, Resource& resource) const {
+  if (!releases_.task(next.job.task).in_order) return next;
+  const auto is_before = [&](const Waiting& other) { return other.late && other.operation == next.operation; };
+  const auto first = std::ranges::min_element(
+      resource.waiting, {}, [&](const Waiting& other) { return is_before(other) ? other.job.index : UINT64_MAX; });
+  if (first == resource.waiting.end() || !is_before(*first)) return next;
+  const Waiting before = std::exchange(*first, next);
+  std::ranges::make_heap(resource.waiting, goes_behind);
+  return before;
 }
 
 void OperationScheduler::begin_step(std::size_t place, Duration now) {

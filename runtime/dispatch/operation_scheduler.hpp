@@ -57,7 +57,9 @@ struct OverlappedJob {
 /// An operation waits for its guard where it is held, for the operation before it and for its resource, and for nothing
 /// else: no resource is idle while an operation wants it that waits for neither. Of several that could begin, the one
 /// whose resource has been free longest does. Operations of one task on one resource
-/// go in the order of its jobs, but those of a job past its deadline after all that can still be met.
+/// go in the order of its jobs, but those of a job past its deadline after all that can still be met, in the order in
+/// which they were seen to be late. Where jobs of a task are in order, an operation of a late one goes in place of that
+/// of the next one, which waits for it.
 /// @source [SL96] release guards
 class OperationScheduler {
  public:
@@ -108,7 +110,7 @@ class OperationScheduler {
   /// An operation past its guard.
   struct Waiting {
     bool late = false;  // its job is
-    Duration key{};     // when it is due, or its local deadline; of a late job: when that was seen
+    Duration key{};     // when it is due, or its local deadline; of a late job: the number of its setting aside
     Duration since{};   // it waits
     std::size_t operation = 0;
     ReadyJob job;
@@ -134,7 +136,9 @@ class OperationScheduler {
   void await_guard(std::size_t slot, std::size_t operation, Duration now);
   void pass_guards(Duration now);
   static void wait(Resource& resource, const Waiting& waiting);
-  [[nodiscard]] static Waiting take_next(Resource& resource, Duration now);
+  [[nodiscard]] Waiting take_next(Resource& resource, Duration now);
+  /// The operation of a job that is set aside in place of that of a later job of its task, where they are in order.
+  [[nodiscard]] Waiting in_place_of(const Waiting& next, Resource& resource) const;
   /// Of the resources that are free and wanted, the one that has been free longest.
   [[nodiscard]] std::optional<std::size_t> longest_free() const;
   OverlapAction begin(std::size_t resource, Duration now);
@@ -163,6 +167,7 @@ class OperationScheduler {
   std::vector<Resource> resources_;
   std::vector<std::size_t> ended_;  // slots whose jobs have ended, oldest first
   DueQueue guards_;                 // [instances] when an operation passes its guard
+  std::int64_t set_aside_ = 0;      // operations of late jobs, so far
   bool draining_ = false;
 };
 
