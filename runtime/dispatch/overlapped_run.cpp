@@ -1,16 +1,13 @@
 #include "runtime/dispatch/overlapped_run.hpp"
 
 #include <algorithm>
-#include <map>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "runtime/core/notes.hpp"
-#include "runtime/dispatch/chunk_views.hpp"
 #include "runtime/dispatch/operation_scheduler.hpp"
+#include "runtime/dispatch/region_bindings.hpp"
 #include "runtime/dispatch/task_run.hpp"
-#include "sched/tasks/cut.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -21,6 +18,7 @@ class OverlappedRun final : public TaskRun {
   OverlappedRun(Executor& executor, const PlannedTaskSet& planned, const std::atomic<bool>* interrupted)
       : TaskRun(executor, planned, interrupted),
         plan_(*planned.overlap),
+        bindings_(executor, plan_),
         resources_(plan_.operations.resources.size()) {}
 
   /// Prepares every region of every operation, and where the backend starts cold runs each once.
@@ -90,10 +88,7 @@ class OverlappedRun final : public TaskRun {
 
   /// The batches of a task for one choice of memory.
   Expected<void> prepare_choice(TaskId task, std::size_t choice);
-  Expected<void> prepare_part(TaskState& state, std::size_t choice, const OperationPart& part,
-                              std::span<const ExecutionPlan> plans, std::span<const std::vector<StreamBinding>> bound);
-  [[nodiscard]] Expected<BufferView> buffer_on_way(const OperationPart& part, const CommandStream& stream,
-                                                   std::size_t set);
+  void number_chunks(TaskId task);
   /// The program's batch of a region.
   [[nodiscard]] std::size_t chunk_of(const RegionRun& run) const;
   [[nodiscard]] Progress& progress_of(const ReadyJob& job) {
@@ -119,9 +114,7 @@ class OverlappedRun final : public TaskRun {
   bool idle(Duration until);
 
   const OverlapPlan& plan_;
-  std::vector<Buffer> buffers_;  // of copies through memories
-  /// [set, step, stream] of the task that is being prepared
-  std::map<std::tuple<std::size_t, std::size_t, std::size_t>, BufferView> on_way_;
+  RegionBindings bindings_;
   std::optional<OperationScheduler> scheduler_;
   std::vector<std::vector<std::size_t>> first_chunk_;  // [operations][parts] of the task's chunks
   std::vector<std::vector<Progress>> progress_;        // [tasks][places]
@@ -131,47 +124,6 @@ class OverlappedRun final : public TaskRun {
 
 // ---- preparing
 
-/// The binding of a region: a piece of its stream's transfer, or of its leg, or its kernel.
-/// @param on_way  where a copy through a memory comes to there
-StreamBinding binding_of(const StreamBinding& whole, BufferView on_way, const CommandStream& stream,
-                         const OperationPart& part, std::size_t region) {
-  StreamBinding binding;
-  if (part.kind == OperationPart::Kind::Kernel) {
-    binding.kernel_input = whole.kernel_input;
-    binding.kernel_output = whole.kernel_output;
-    binding.parameters = whole.parameters;
-    binding.calls = whole.calls;
-    return binding;
-  }
-  const std::size_t regions = part.regions.size();
-  binding.source = chunk_view(part.leg == Leg::OutOf ? on_way : whole.source, *stream.transfer, region, regions);
-  binding.destination =
-      chunk_view(part.leg == Leg::Into ? on_way : whole.destination, *stream.transfer, region, regions);
-  return binding;
-}
-
-/// All batches of a task's jobs, bound to one choice of memory.
-Expected<std::vector<std::vector<StreamBinding>>> bind(Executor& executor, const Task& task, TaskProgram& program,
-                                                       std::size_t choice) {
-  std::vector<std::vector<StreamBinding>> bound;
-  for (const Batch* batch : batches_of(task)) {
-    auto bindings = program.bind(executor.backend(), *batch, bound.size(), choice);
-    if (!bindings) return tl::unexpected(std::move(bindings.error()));
-    if (auto ok = check_bindings(*batch, *bindings); !ok) return tl::unexpected(std::move(ok.error()));
-    fill_kernel_inputs(*batch, *bindings);
-    bound.push_back(*std::move(bindings));
-  }
-  return bound;
-}
-
-/// [steps] the number of each batch among the batches.
-std::vector<std::size_t> batch_numbers(const Task& task) {
-  std::vector<std::size_t> numbers;
-  std::size_t next = 0;
-  for (const JobStep& step : task.steps) numbers.push_back(std::holds_alternative<Batch>(step) ? next++ : next);
-  return numbers;
-}
-
 Expected<void> OverlappedRun::prepare(std::span<TaskProgram* const> programs, std::span<const std::uint64_t> jobs) {
   first_chunk_.resize(plan_.operations.operations.size());
   auto states = make_memory(executor_, planned_, programs, jobs);
@@ -179,6 +131,8 @@ Expected<void> OverlappedRun::prepare(std::span<TaskProgram* const> programs, st
   tasks_ = *std::move(states);
   for (std::size_t i = 0; i < tasks_.size(); ++i) {
     TaskState& state = tasks_[i];
+    number_chunks(TaskId{i});
+    state.places = bindings_.places(TaskId{i}, *state.task);
     for (std::size_t choice = 0; choice < state.chunks.size(); ++choice)
       if (auto ok = prepare_choice(TaskId{i}, choice); !ok) return ok;
     progress_.emplace_back(state.releases.size());
@@ -189,57 +143,27 @@ Expected<void> OverlappedRun::prepare(std::span<TaskProgram* const> programs, st
 
 Expected<void> OverlappedRun::prepare_choice(TaskId task, std::size_t choice) {
   TaskState& state = tasks_[task.index()];
-  const std::vector<PreparedBatch>& chunks = state.chunks[choice];
-  const auto bound = bind(executor_, *state.task, *state.program, choice);
-  if (!bound) return tl::unexpected(bound.error());
-  state.places.clear();
-  if (choice == 0) on_way_.clear();
+  auto regions = bindings_.bind(task, state, choice);
+  if (!regions) return tl::unexpected(std::move(regions.error()));
+  for (BoundPlan& region : *regions) {
+    auto prepared = owned_.prepare(region.plan, std::move(region.bindings), std::move(region.name), true);
+    if (!prepared) return tl::unexpected(std::move(prepared.error()));
+    state.chunks[choice].push_back(*std::move(prepared));
+  }
+  return {};
+}
+
+/// The chunks of a task are the regions of its operations, one operation after the other.
+void OverlappedRun::number_chunks(TaskId task) {
+  std::size_t next = 0;
   const auto& operations = plan_.operations.operations;
   for (std::size_t o = 0; o < operations.size(); ++o) {
     if (operations[o].task != task) continue;
-    first_chunk_[o].clear();
-    for (std::size_t p = 0; p < operations[o].parts.size(); ++p) {
-      first_chunk_[o].push_back(chunks.size());
-      if (auto ok = prepare_part(state, choice, operations[o].parts[p], plan_.plans[o][p], *bound); !ok) return ok;
+    for (const auto& regions : plan_.plans[o]) {
+      first_chunk_[o].push_back(next);
+      next += regions.size();
     }
   }
-  return {};
-}
-
-/// @param plans  [regions] none of a host step
-/// @param bound  [batches][streams]
-Expected<void> OverlappedRun::prepare_part(TaskState& state, std::size_t choice, const OperationPart& part,
-                                           std::span<const ExecutionPlan> plans,
-                                           std::span<const std::vector<StreamBinding>> bound) {
-  if (plans.empty()) return {};
-  const std::size_t number = batch_numbers(*state.task)[part.step];
-  const CommandStream& stream = std::get<Batch>(state.task->steps[part.step]).streams()[part.stream];
-  const auto on_way = buffer_on_way(part, stream, choice % state.sets.count());
-  if (!on_way) return tl::unexpected(on_way.error());
-  const std::string name = fmt::format("the {} of stream '{}' in batch {} of task '{}'",
-                                       part.kind == OperationPart::Kind::Copy ? "copy" : "kernel", stream.name,
-                                       number + 1, state.task->name);
-  for (std::size_t r = 0; r < plans.size(); ++r) {
-    auto prepared =
-        owned_.prepare(plans[r], {binding_of(bound[number][part.stream], *on_way, stream, part, r)}, name, true);
-    if (!prepared) return tl::unexpected(std::move(prepared.error()));
-    state.chunks[choice].push_back(*std::move(prepared));
-    state.places.push_back({static_cast<std::uint32_t>(number), {static_cast<std::uint32_t>(part.stream)}});
-  }
-  return {};
-}
-
-/// A copy through a memory has a buffer there for each set of the task's own, which both of its legs know.
-Expected<BufferView> OverlappedRun::buffer_on_way(const OperationPart& part, const CommandStream& stream,
-                                                  std::size_t set) {
-  if (part.leg == Leg::Whole) return BufferView{};
-  const auto known = on_way_.find({set, part.step, part.stream});
-  if (known != on_way_.end()) return known->second;
-  const auto memory = memory_on_way(executor_.machine(), *stream.transfer);
-  auto buffer = executor_.backend().allocate(*memory, stream.transfer->size);
-  if (!buffer) return tl::unexpected(std::move(buffer.error()));
-  buffers_.push_back(*std::move(buffer));
-  return on_way_[{set, part.step, part.stream}] = buffers_.back().view();
 }
 
 void OverlappedRun::release_jobs(std::span<const std::uint64_t> jobs, const RunOptions& options) {
