@@ -71,7 +71,23 @@ std::vector<LaneEntries> entries_of(const CommandList& list) {
   return lanes;
 }
 
-/// Jobs of a task that have arrived and not started, and may still start: at most `b`.
+/// Of the queue with the most, in a run of batches whose lanes share queues.
+std::size_t most_entries(std::span<const BoundPlan> batches) {
+  std::map<std::pair<VertexId, std::size_t>, std::size_t> queues;
+  for (const BoundPlan& bound : batches) {
+    const CommandList list = make_commands(bound.plan, bound.marks);
+    const std::vector<LaneEntries> entries = entries_of(list);
+    std::map<VertexId, std::size_t> next;
+    for (std::size_t lane = 0; lane < entries.size(); ++lane)
+      queues[{list.lanes[lane], next[list.lanes[lane]]++}] += entries[lane].count;
+  }
+  std::size_t most = 1;
+  for (const auto& [queue, count] : queues) most = std::max(most, count);
+  return most;
+}
+
+/// Jobs of a task that have arrived and not started, and may still start: at most `b`. Where jobs overlap, those that
+/// have arrived and not ended: a job that is on its way has a buffer set as one that waits does.
 ///
 /// Let t be an instant, and e > t that of the next decision. Released jobs have buffer sets: at e, at most `sets` of
 /// them have arrived by t. A job that arrived at a <= t and is not released at e waits for the set of a job whose
@@ -101,18 +117,25 @@ Expected<void> check_led(const LedSet& set) {
   return {};
 }
 
-std::uint64_t most_armed(std::span<const BoundPlan> batches) {
-  std::map<std::pair<VertexId, std::size_t>, std::size_t> queues;  // entries
-  for (const BoundPlan& bound : batches) {
-    const CommandList list = make_commands(bound.plan, bound.marks);
-    const std::vector<LaneEntries> entries = entries_of(list);
-    std::map<VertexId, std::size_t> next;
-    for (std::size_t lane = 0; lane < entries.size(); ++lane)
-      queues[{list.lanes[lane], next[list.lanes[lane]]++}] += entries[lane].count;
+std::vector<LedQueueGroup> queue_groups(const LedSet& set, std::size_t task) {
+  if (set.ways.operations.empty()) return {{0, set.tasks[task].batches}};
+  std::vector<LedQueueGroup> groups;
+  for (const LedOperation& operation : set.ways.operations)
+    if (operation.task == task)
+      groups.push_back({operation.first_batch - set.tasks[task].first_batch, operation.regions});
+  std::ranges::sort(groups, {}, &LedQueueGroup::first);
+  return groups;
+}
+
+std::vector<std::uint64_t> most_armed(const LedSet& set) {
+  std::vector<std::uint64_t> most;
+  for (std::size_t task = 0; task < set.tasks.size(); ++task) {
+    std::size_t entries = 1;
+    for (const LedQueueGroup& group : queue_groups(set, task))
+      entries = std::max(entries, most_entries(std::span(set.plans[task].front()).subspan(group.first, group.count)));
+    most.push_back(kQueueCapacity / entries);
   }
-  std::size_t most = 1;
-  for (const auto& [queue, count] : queues) most = std::max(most, count);
-  return kQueueCapacity / most;
+  return most;
 }
 
 Expected<std::vector<std::uint64_t>> runs_ahead(const LedSet& set, std::span<const std::uint64_t> most) {

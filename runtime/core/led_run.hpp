@@ -5,15 +5,18 @@
 #include <vector>
 
 #include "runtime/core/backend.hpp"
+#include "runtime/core/led_arrays.hpp"
+#include "runtime/core/overlap_conductor.hpp"
 #include "runtime/core/set_conductor.hpp"
 
 namespace tutti::internal {
 
-/// A set whose jobs the machine itself leads: one job at a time, in the order of its policy, while the host only arms
-/// runs ahead.
+/// A set whose jobs the machine itself leads, in the order of its policy, while the host only arms runs ahead: one job
+/// at a time, or operations of several.
 struct LedSet {
   bool by_deadline = false;
   std::vector<LedTask> tasks;
+  LedWays ways;                                            ///< how its jobs overlap; without operations: they do not
   std::vector<LedBatch> batches;                           ///< [batches of all tasks]
   std::vector<std::vector<std::vector<BoundPlan>>> plans;  ///< [tasks][buffer sets][batches of a job]
   Duration host_away{};  ///< how long the host may be away: so much is armed ahead; 0: as much as queues take, for
@@ -24,11 +27,19 @@ struct LedSet {
 /// @errors InvalidInput: a command that only the host can do, with its batch, its stream and the reason.
 [[nodiscard]] Expected<void> check_led(const LedSet& set);
 
-/// Armed runs of a task that its queues hold. Lanes of its batches on one GPU share queues, the first with the first;
-/// each copy takes an entry, and so do all kernels, gates and marks between two copies together. Kernels of users that
-/// record copies take more: then a run on GPUs holds fewer than this.
-/// @param batches  [batches of a job]
-[[nodiscard]] std::uint64_t most_armed(std::span<const BoundPlan> batches);
+/// Armed runs of each task that its queues hold. Lanes of its batches on one GPU share queues, the first with the
+/// first; where jobs overlap, those of the regions of an operation do. Each copy takes an entry, and so do all kernels,
+/// gates and marks between two copies together. Kernels of users that record copies take more: then a run on GPUs holds
+/// fewer than this.
+/// @return [tasks]
+[[nodiscard]] std::vector<std::uint64_t> most_armed(const LedSet& set);
+
+/// Batches of a task's jobs whose lanes share queues: from a batch of the job on, so many.
+struct LedQueueGroup {
+  std::uint32_t first = 0, count = 0;
+};
+/// @return those of a task, in the order of their batches: all in one, or where jobs overlap one for each operation.
+[[nodiscard]] std::vector<LedQueueGroup> queue_groups(const LedSet& set, std::size_t task);
 
 /// How many runs of each task are armed ahead, so that the host may be away for as long as the set says. For backends.
 /// @param most  [tasks] armed runs that the queues of a task hold

@@ -18,8 +18,10 @@ namespace {
 /// How often the host looks for records and arms anew, at least: where programs wait for the ends of jobs, and else.
 constexpr Duration kLook = std::chrono::milliseconds{1}, kSeldom = std::chrono::milliseconds{5};
 
+}  // namespace
+
 /// Arrays that lie one behind the other, each from a cache line on.
-class Arrays {
+class GpuArrays {
  public:
   /// @param pointer  set to the array's first element by `place_at`
   template <class T>
@@ -42,6 +44,15 @@ class Arrays {
   std::vector<std::byte> bytes_;
   std::vector<std::function<void(std::byte*)>> placed_;
 };
+
+namespace {
+
+/// @param jobs  that all queues hold
+void add_queues(GpuArrays& arrays, LedQueues& queues, std::size_t count, std::size_t jobs) {
+  arrays.add_zeros(queues.queues, count);
+  arrays.add_zeros(queues.jobs, jobs);
+  arrays.add_zeros(queues.keys, count);
+}
 
 }  // namespace
 
@@ -137,18 +148,23 @@ Expected<void> GpuConductor::find_leader(const Lists& lists) {
   return {};
 }
 
-/// The batches of a task share its streams on a GPU.
+/// The batches of a task share its streams on a GPU, and where jobs overlap, the regions of an operation.
 Expected<void> GpuConductor::lend_streams(const Lists& lists) {
   std::map<int, std::size_t> wanted{{leader_, 1}};
-  std::vector<std::map<int, std::size_t>> of_tasks(lists.size());
-  for (std::size_t task = 0; task < lists.size(); ++task) {
-    for (const CommandList& list : lists[task]) {
-      std::map<int, std::size_t> lanes;
-      for (const VertexId gpu : list.lanes) ++lanes[backend_.device_of(gpu)];
-      for (const auto& [device, count] : lanes) of_tasks[task][device] = std::max(of_tasks[task][device], count);
+  std::vector<std::vector<std::map<int, std::size_t>>> of_groups(lists.size());  // [tasks][groups]
+  const auto each_list = [&](std::size_t task, const LedQueueGroup& group, const auto& each) {
+    std::for_each_n(lists[task].begin() + group.first, group.count, each);
+  };
+  for (std::size_t task = 0; task < lists.size(); ++task)
+    for (const LedQueueGroup& group : queue_groups(set_, task)) {
+      auto& most = of_groups[task].emplace_back();
+      each_list(task, group, [&](const CommandList& list) {
+        std::map<int, std::size_t> lanes;
+        for (const VertexId gpu : list.lanes) ++lanes[backend_.device_of(gpu)];
+        for (const auto& [device, count] : lanes) most[device] = std::max(most[device], count);
+      });
+      for (const auto& [device, count] : most) wanted[device] += count;
     }
-    for (const auto& [device, count] : of_tasks[task]) wanted[device] += count;
-  }
   for (const auto& [device, count] : wanted)
     if (const std::size_t free = backend_.lanes.at(device).free_alone(); free < count)
       return invalid_input(
@@ -160,17 +176,20 @@ Expected<void> GpuConductor::lend_streams(const Lists& lists) {
   };
   conductor_ = lend(leader_);
   for (std::size_t task = 0; task < lists.size(); ++task) {
-    std::map<int, std::vector<cudaStream_t>> streams;
-    for (const auto& [device, count] : of_tasks[task])
-      for (std::size_t i = 0; i < count; ++i) streams[device].push_back(lend(device));
-    for (const CommandList& list : lists[task]) {
-      std::map<int, std::size_t> next;
-      for (const VertexId gpu : list.lanes) {
-        const int device = backend_.device_of(gpu);
-        Lane& lane = tasks_[task].lanes.emplace_back();
-        lane.on.device = device;
-        lane.on.stream = streams[device][next[device]++];
-      }
+    auto most = of_groups[task].begin();
+    for (const LedQueueGroup& group : queue_groups(set_, task)) {
+      std::map<int, std::vector<cudaStream_t>> streams;
+      for (const auto& [device, count] : *most++)
+        for (std::size_t i = 0; i < count; ++i) streams[device].push_back(lend(device));
+      each_list(task, group, [&](const CommandList& list) {
+        std::map<int, std::size_t> next;
+        for (const VertexId gpu : list.lanes) {
+          const int device = backend_.device_of(gpu);
+          Lane& lane = tasks_[task].lanes.emplace_back();
+          lane.on.device = device;
+          lane.on.stream = streams[device][next[device]++];
+        }
+      });
     }
   }
   return {};
@@ -269,19 +288,49 @@ Expected<void> GpuConductor::make_host_words() {
   return {};
 }
 
+void GpuConductor::add_releases(GpuArrays& arrays, LedReleases& releases, std::size_t sets) const {
+  releases.count = static_cast<std::uint32_t>(set_.tasks.size());
+  arrays.add(releases.tasks, set_.tasks);
+  arrays.add_zeros(releases.states, set_.tasks.size());
+  arrays.add_zeros(releases.set_due, sets);
+  arrays.add_zeros(releases.due, set_.tasks.size());
+}
+
+void GpuConductor::add_arrays(GpuArrays& arrays, LedOperations& operations, std::size_t sets) const {
+  const LedWays& ways = set_.ways;
+  std::size_t jobs = 0;
+  for (const LedOperation& operation : ways.operations) jobs += set_.tasks[operation.task].sets;
+  add_releases(arrays, operations, sets);
+  operations.by_deadline = set_.by_deadline;
+  operations.held = ways.held;
+  operations.operation_count = static_cast<std::uint32_t>(ways.operations.size());
+  operations.resource_count = ways.resources;
+  arrays.add(operations.operations, ways.operations);
+  arrays.add(operations.steps, ways.steps);
+  arrays.add(operations.streams, ways.streams);
+  add_queues(arrays, operations.queues, ways.operations.size(), jobs);
+  arrays.add_zeros(operations.guards, ways.operations.size());
+  arrays.add_zeros(operations.resources, ways.resources);
+  arrays.add_zeros(operations.alive, sets);
+  arrays.add_zeros(operations.ended_jobs, sets);
+}
+
 Expected<void> GpuConductor::make_arrays() {
   std::size_t sets = 0;
   for (const LedTask& task : set_.tasks) sets += task.sets;
   std::vector<LedGate*> gates;
   for (const Gate& gate : gates_) gates.push_back(gate.words);
   const std::size_t tasks = set_.tasks.size();
-  Arrays arrays;
-  arrays.add(work_.jobs.tasks, set_.tasks);
-  arrays.add_zeros(work_.jobs.states, tasks);
-  arrays.add_zeros(work_.jobs.waiting, sets);
-  arrays.add_zeros(work_.jobs.set_due, sets);
-  arrays.add_zeros(work_.jobs.due, tasks);
-  arrays.add_zeros(work_.jobs.key, tasks);
+  GpuArrays arrays;
+  work_.overlaps = !set_.ways.operations.empty();
+  if (work_.overlaps) {
+    add_arrays(arrays, work_.operations, sets);
+    arrays.add_zeros(work_.flights, sets);
+  } else {
+    add_releases(arrays, work_.jobs, sets);
+    add_queues(arrays, work_.jobs.waiting, tasks, sets);
+    work_.jobs.by_deadline = set_.by_deadline;
+  }
   arrays.add(work_.batches, set_.batches);
   arrays.add(work_.words, batch_words_);
   arrays.add_zeros(work_.runs, tasks);
@@ -293,8 +342,6 @@ Expected<void> GpuConductor::make_arrays() {
   if (!memory) return tl::unexpected(std::move(memory.error()));
   arrays_ = *std::move(memory);
   arrays.place_at(arrays_.data());
-  work_.jobs.by_deadline = set_.by_deadline;
-  work_.jobs.count = static_cast<std::uint32_t>(tasks);
   work_.gate_count = static_cast<std::uint32_t>(gates.size());
   work_.ended = ended_;
   work_.tasks = task_words_.data();
@@ -350,7 +397,7 @@ std::optional<LedRecord> GpuConductor::take() {
 
 void GpuConductor::note_end(const LedRecord& record) {
   if (record.kind == LedRecord::Kind::Ended) tasks_[record.task].ended = record.run + 1;
-  if (record.kind != LedRecord::Kind::GivenUp) return;
+  if (record.kind != LedRecord::Kind::GivenUp) return;  // there is one at most
   int device = leader_;
   const cudaError_t status = status_of_lanes(device);
   const std::string& name = set_.plans[record.task].front()[record.of_batch].name;

@@ -9,12 +9,15 @@
 
 namespace tutti::internal::cuda {
 
+class GpuArrays;
+
 /// A run that a GPU leads, the *leader*: a kernel of one thread waits for releases by the GPU's timer, opens the gates
 /// of all GPUs by stores, and sees the ends of lanes in its own memory, where they store them.
 ///
 /// Each lane of a batch is recorded once for each buffer set, from its gate to the mark of its end, as few calls; to
 /// arm a run is to make these. The batches of a task's jobs share streams, those of other tasks have their own: queues
-/// are first-in, first-out, and which task is next is not known yet.
+/// are first-in, first-out, and which task is next is not known yet. Where jobs overlap, the regions of an operation
+/// share a stream, and other operations have their own.
 ///
 /// While it runs, a kernel of the program's own that waits for the whole GPU (`cudaDeviceSynchronize`, `cudaFree`)
 /// waits for the end of the run.
@@ -58,6 +61,8 @@ class GpuConductor final : public LedRun {
   Expected<void> record(const Lists& lists);
   Expected<void> find_depths();
   Expected<void> make_host_words();
+  void add_releases(GpuArrays& arrays, LedReleases& releases, std::size_t sets) const;
+  void add_arrays(GpuArrays& arrays, LedOperations& operations, std::size_t sets) const;
   Expected<void> make_arrays();
   void launch();
   void arm(std::size_t task);

@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "model/base/host_device.hpp"
+#include "runtime/core/overlap_conductor.hpp"
 #include "runtime/core/set_conductor.hpp"
 #include "runtime/cuda/kernels.hpp"
 
@@ -47,7 +48,10 @@ struct LedBatchWords {
 
 /// All that the kernel of a conductor works on. A view.
 struct LedWork {
+  bool overlaps = false;  ///< `operations` decide, in place of `jobs`
   LedJobs jobs;
+  LedOperations operations;
+  LedFlight* flights = nullptr;          ///< [sets of all tasks] where jobs overlap
   const LedBatch* batches = nullptr;     ///< [batches]
   const LedBatchWords* words = nullptr;  ///< [batches]
   LedRuns* runs = nullptr;               ///< [tasks]
@@ -79,10 +83,13 @@ class LedBoard {
   TUTTI_HOST_DEVICE std::uint64_t given_back(std::uint32_t task) { return Memory::load(&work_.tasks[task].given_back); }
   TUTTI_HOST_DEVICE bool is_stopped() { return Memory::load(&work_.run->stop) != 0; }
   TUTTI_HOST_DEVICE bool is_given_up() { return Memory::load(&work_.run->stop) > 1; }
-  /// Waits for nothing: what is stored is on its way. Each gate's line, since the links share out addresses.
+  /// Waits for nothing: what is stored is on its way. The line of each gate in turn, since links share out addresses.
   TUTTI_HOST_DEVICE void keep_awake() {
-    for (std::uint32_t gate = 0; gate < work_.gate_count; ++gate) Memory::put(&work_.gates[gate]->touched, touches_);
-    ++touches_;
+    constexpr std::uint32_t kAtOnce = 4;
+    for (std::uint32_t i = 0; i < kAtOnce && work_.gate_count > 0; ++i) {
+      next_touched_ = next_touched_ + 1 < work_.gate_count ? next_touched_ + 1 : 0;
+      Memory::put(&work_.gates[next_touched_]->touched, ++touches_);
+    }
   }
 
   TUTTI_HOST_DEVICE void open(std::uint32_t batch, std::uint64_t run) {
@@ -93,6 +100,8 @@ class LedBoard {
   }
   TUTTI_HOST_DEVICE bool has_ended(std::uint32_t batch, std::uint64_t run) {
     const LedBatchWords& words = work_.words[batch];
+    if (batch != looked_at_) next_lane_ = 0;
+    looked_at_ = batch;
     for (; next_lane_ < words.lanes; ++next_lane_) {
       const std::uint32_t ended = Memory::load(&work_.ended[words.first_lane + next_lane_].word);
       if (static_cast<std::int32_t>(ended - static_cast<std::uint32_t>(run + 1)) < 0) return false;
@@ -101,8 +110,7 @@ class LedBoard {
   }
 
   TUTTI_HOST_DEVICE bool write(const LedRecord& record) {
-    const bool had_run = record.kind == LedRecord::Kind::Ended || record.kind == LedRecord::Kind::GivenUp;
-    const std::uint64_t room = work_.capacity - (had_run ? 0 : work_.reserved);
+    const std::uint64_t room = work_.capacity - (had_run(record) ? 0 : work_.reserved);
     if (written_ - taken_ >= room) taken_ = Memory::load(&work_.run->taken);
     if (written_ - taken_ >= room) return false;
     LedSlot& slot = work_.records[written_ % work_.capacity];
@@ -113,33 +121,57 @@ class LedBoard {
 
  private:
   LedWork work_;
-  std::uint32_t next_lane_ = 0;  // of the batch under way: those before it have ended
-  std::uint32_t touches_ = 0;
+  std::uint32_t looked_at_ = 0;  // batch
+  std::uint32_t next_lane_ = 0;  // of it: those before have ended
+  std::uint32_t next_touched_ = 0, touches_ = 0;
   std::uint64_t written_ = 0;
   std::uint64_t taken_ = 0;  // as seen last
 };
 
 /// The conductor of a set, for whoever steps it on a GPU's timer.
-template <class Memory>
+/// @tparam Conductor  over a `LedBoard<Memory>`
+template <class Memory, class Conductor>
 class LedConductor {
  public:
-  TUTTI_HOST_DEVICE explicit LedConductor(const LedWork& work)
-      : work_(work), conductor_(work.jobs, work.batches, work.runs, work.indices, LedBoard<Memory>(work)) {}
+  TUTTI_HOST_DEVICE LedConductor(const LedWork& work, const Conductor& conductor)
+      : work_(work), board_(work), conductor_(conductor) {}
 
-  /// @param now  of the timer @return whether there is more to do
-  TUTTI_HOST_DEVICE bool step(std::uint64_t now) {
-    if (epoch_ != 0) return conductor_.step(static_cast<Ns>(now - epoch_));
-    LedBoard<Memory>(work_).keep_awake();
+  /// @param timer  () -> its value @return whether there is more to do
+  template <class Timer>
+  TUTTI_HOST_DEVICE bool step(const Timer& timer) {
+    const SinceEpoch<Timer> clock{timer, epoch_};
+    if (epoch_ != 0) return conductor_.step(clock(), clock);
+    board_.keep_awake();
     epoch_ = Memory::load(&work_.run->epoch);
     if (epoch_ != 0) conductor_.begin();
     return epoch_ != 0 || Memory::load(&work_.run->stop) == 0;
   }
 
  private:
+  template <class Timer>
+  struct SinceEpoch {
+    const Timer& timer;
+    std::uint64_t epoch;
+    TUTTI_HOST_DEVICE Ns operator()() const { return static_cast<Ns>(timer() - epoch); }
+  };
+
   LedWork work_;
-  SetConductor<LedBoard<Memory>> conductor_;
+  LedBoard<Memory> board_;  // until the run has begun
+  Conductor conductor_;
   std::uint64_t epoch_ = 0;
 };
+
+/// Of jobs one at a time.
+template <class Memory>
+TUTTI_HOST_DEVICE LedConductor<Memory, SetConductor<LedBoard<Memory>>> conductor_of_jobs(const LedWork& work) {
+  return {work, {work.jobs, work.batches, work.runs, work.indices, LedBoard<Memory>(work)}};
+}
+/// Of jobs that overlap.
+template <class Memory>
+TUTTI_HOST_DEVICE LedConductor<Memory, OverlapConductor<LedBoard<Memory>>> conductor_of_operations(
+    const LedWork& work) {
+  return {work, {work.operations, work.batches, work.runs, work.indices, work.flights, LedBoard<Memory>(work)}};
+}
 
 /// Whether a gate lets its lane through: the run of the lane is open, and `offset` has passed since this GPU saw that.
 /// @param base  whether gates of the batch on this GPU have offsets, so that they need a common start

@@ -46,9 +46,19 @@ __global__ void led_end(LedLane* lane, std::uint32_t* ended) { mark_end<GpuMemor
 
 __global__ void led_release(LedGate* gate, std::uint32_t run) { GpuMemory::store(&gate->run, run); }
 
-__global__ void conduct(LedWork work) {
-  LedConductor<GpuMemory> conductor(work);
-  while (conductor.step(global_time())) {
+struct GpuTimer {
+  __device__ std::uint64_t operator()() const { return global_time(); }
+};
+
+__global__ void conduct_jobs(LedWork work) {
+  auto conductor = conductor_of_jobs<GpuMemory>(work);
+  while (conductor.step(GpuTimer{})) {
+  }
+}
+
+__global__ void conduct_operations(LedWork work) {
+  auto conductor = conductor_of_operations<GpuMemory>(work);
+  while (conductor.step(GpuTimer{})) {
   }
 }
 
@@ -73,13 +83,19 @@ void launch_led_release(cudaStream_t stream, LedGate* gate, std::uint32_t run) {
   led_release<<<1, 1, 0, stream>>>(gate, run);
 }
 
-void launch_conductor(cudaStream_t stream, const LedWork& work) { conduct<<<1, 1, 0, stream>>>(work); }
+void launch_conductor(cudaStream_t stream, const LedWork& work) {
+  if (work.overlaps)
+    conduct_operations<<<1, 1, 0, stream>>>(work);
+  else
+    conduct_jobs<<<1, 1, 0, stream>>>(work);
+}
 
 cudaError_t load_led_kernels() {
   cudaFuncAttributes attributes;
   for (const void* kernel : {reinterpret_cast<const void*>(led_gate), reinterpret_cast<const void*>(led_wait),
                              reinterpret_cast<const void*>(led_step), reinterpret_cast<const void*>(led_end),
-                             reinterpret_cast<const void*>(led_release), reinterpret_cast<const void*>(conduct)})
+                             reinterpret_cast<const void*>(led_release), reinterpret_cast<const void*>(conduct_jobs),
+                             reinterpret_cast<const void*>(conduct_operations)})
     if (const cudaError_t status = cudaFuncGetAttributes(&attributes, kernel); status != cudaSuccess) return status;
   return cudaSuccess;
 }

@@ -6,6 +6,8 @@
 
 #include "runtime/core/led_run.hpp"
 #include "runtime/dispatch/blocking_log.hpp"
+#include "runtime/dispatch/led_ways.hpp"
+#include "runtime/dispatch/region_bindings.hpp"
 #include "runtime/dispatch/task_run.hpp"
 #include "runtime/dispatch/task_state.hpp"
 
@@ -35,6 +37,32 @@ LedTask led_task(const PlannedTaskSet& planned, TaskId id, std::uint64_t jobs, s
   return task;
 }
 
+/// The jobs of a set that overlap: how, with the latest finish of each region.
+void overlap(LedSet& set, const PlannedTaskSet& planned) {
+  const OverlapPlan& plan = *planned.overlap;
+  for (LedTask& task : set.tasks) {
+    const auto& budget = planned.tasks.tasks[static_cast<std::size_t>(&task - set.tasks.data())].overrun.budget;
+    task.budget = budget ? budget->count() : kNoInstant;
+    task.batches = 0;
+  }
+  set.ways = led_ways(plan.operations, plan.deadlines, planned.tasks.policy, set.tasks);
+  for (const Operation& operation : plan.operations.operations)
+    for (const Duration longest : operation.regions()) set.batches.push_back({longest.count(), kNoInstant});
+}
+
+/// @param each  called with the plan of each region of a task's operations
+template <class Each>
+void each_region(const OverlapPlan& plan, TaskId task, const Each& each) {
+  for (std::size_t o = 0; o < plan.plans.size(); ++o)
+    if (plan.operations.operations[o].task == task)
+      for (const auto& regions : plan.plans[o]) std::ranges::for_each(regions, each);
+}
+
+/// Of a job that was on its way when another one's batch was given up.
+Error machine_is_gone() {
+  return {ErrorCode::Machine, "the run has ended, since a batch of another job has not within its limit", {}};
+}
+
 class LedTaskRun final : public TaskRun {
  public:
   using TaskRun::TaskRun;
@@ -58,6 +86,8 @@ class LedTaskRun final : public TaskRun {
  private:
   [[nodiscard]] LedSet make_set(std::span<const std::uint64_t> jobs, const RunOptions& options);
   void add_batches(LedSet& set, std::size_t task);
+  Expected<void> prepare_regions(TaskId task);
+  [[nodiscard]] bool overlaps() const { return planned_.overlap.has_value(); }
   [[nodiscard]] ReadyJob ready_job(std::uint32_t task, std::uint64_t index) const;
   void take_records();
   void take(const LedRecord& record);
@@ -84,7 +114,8 @@ Expected<void> LedTaskRun::prepare(std::span<TaskProgram* const> programs, std::
   tasks_ = *std::move(states);
   for (std::size_t i = 0; i < tasks_.size(); ++i) {
     tasks_[i].keeps_bound = true;
-    if (auto ok = prepare_task(executor_, owned_, planned_, TaskId{i}, tasks_[i]); !ok) return ok;
+    auto ok = overlaps() ? prepare_regions(TaskId{i}) : prepare_task(executor_, owned_, planned_, TaskId{i}, tasks_[i]);
+    if (!ok) return ok;
   }
   blocking_ = BlockingLog(tasks_.size());
   return make_ready().and_then([&] {
@@ -92,6 +123,24 @@ Expected<void> LedTaskRun::prepare(std::span<TaskProgram* const> programs, std::
     led_tasks_ = set.tasks;
     return executor_.backend().lead(std::move(set)).map([&](std::unique_ptr<LedRun>&& led) { led_ = std::move(led); });
   });
+}
+
+/// What is prepared here runs once at most, before the run: by itself, so it needs no stream of its own.
+Expected<void> LedTaskRun::prepare_regions(TaskId task) {
+  TaskState& state = tasks_[task.index()];
+  RegionBindings bindings(executor_, *planned_.overlap);
+  state.places = bindings.places(task, *state.task);
+  for (std::size_t choice = 0; choice < state.chunks.size(); ++choice) {
+    auto regions = bindings.bind(task, state, choice);
+    if (!regions) return tl::unexpected(std::move(regions.error()));
+    for (const BoundPlan& region : *regions) {
+      auto prepared = owned_.prepare(region.plan, region.bindings, region.name);
+      if (!prepared) return tl::unexpected(std::move(prepared.error()));
+      state.chunks[choice].push_back(*std::move(prepared));
+    }
+    state.bound.push_back(*std::move(regions));
+  }
+  return {};
 }
 
 LedSet LedTaskRun::make_set(std::span<const std::uint64_t> jobs, const RunOptions& options) {
@@ -106,13 +155,16 @@ LedSet LedTaskRun::make_set(std::span<const std::uint64_t> jobs, const RunOption
     task.first_batch = static_cast<std::uint32_t>(set.batches.size());
     add_batches(set, i);
   }
+  if (overlaps()) overlap(set, planned_);
   return set;
 }
 
 /// The batches of a task's jobs, bound to each of its buffer sets.
 void LedTaskRun::add_batches(LedSet& set, std::size_t task) {
   auto& bound = tasks_[task].bound;
-  for (const BoundPlan& batch : bound.front()) set.batches.push_back({batch.plan.latest->alone().count(), kNoInstant});
+  if (!overlaps())
+    for (const BoundPlan& batch : bound.front())
+      set.batches.push_back({batch.plan.latest->alone().count(), kNoInstant});
   set.plans.push_back(std::exchange(bound, {}));
 }
 
@@ -172,13 +224,14 @@ void LedTaskRun::take(const LedRecord& record) {
   const ReadyJob job = ready_job(record.task, record.index);
   if (record.kind == LedRecord::Kind::DropSkipped) return drop_at_release(job, DropReason::Skipped);
   if (record.kind == LedRecord::Kind::DropNoSet) return drop_at_release(job, DropReason::NoBuffers);
+  if (record.kind == LedRecord::Kind::DropNotArmed && overlaps()) return drop_at_release(job, DropReason::NotArmed);
   drop_unrecorded(record.task, record.index);
   next_[record.task] = record.index + 1;
   if (record.kind == LedRecord::Kind::DropNotArmed) return drop(job, job.arrival, DropReason::NotArmed);
   end(record);
 }
 
-/// Jobs before it may still wait for the machine.
+/// Jobs before it may still wait for the machine, or be on their way.
 void LedTaskRun::drop_at_release(const ReadyJob& job, DropReason reason) {
   ahead_[job.task.index()].push_back(job.index);
   drop(job, job.arrival, reason);
@@ -227,18 +280,19 @@ void LedTaskRun::end(const LedRecord& record) {
   buffers.own = record.run % led_tasks_[record.task].sets;
   buffers.choice = buffers.own;
   std::optional<Error> error;
-  if (record.kind == LedRecord::Kind::GivenUp) error = led_->fault();
+  if (record.kind != LedRecord::Kind::Ended) error = led_->fault().value_or(machine_is_gone());
   EndedJob ended = ended_job(ready, start, finish, std::move(error), false);
   ended.chunks = nullptr;  // what the conductor has measured of its batches is in the record
   if (record.excess > 0) ended.broken = BrokenBound{BoundCause::Transfer, Duration{record.excess}, {}};
   ended.excesses.add(BoundCause::Blocking, blocking_.total());
-  ended.excesses.add(BoundCause::Dispatch, Duration{record.start - record.ready});
-  ended.excesses.add(BoundCause::Dispatch, Duration{record.finish - record.start - record.in_batches});
+  const Duration between{record.finish - record.start - record.in_batches};  // where jobs overlap: others' time, too
+  ended.excesses.add(BoundCause::Dispatch, Duration{record.late});
+  if (!overlaps()) ended.excesses.add(BoundCause::Dispatch, between);
   ended.blocker = blocking_.worst();
   ended.record.load = load_of(state.release_of(ready.index), finish - start, Duration{record.in_batches},
-                              Duration{record.finish - record.start - record.in_batches});
+                              overlaps() ? Duration{record.late} : between);
   if (record.suspends) record_.suspensions.push_back({ready.task, Duration{record.finish}});
-  blocking_.add(ready.task, finish - start - planned_.timings[record.task].wcet);
+  blocking_.add(ready.task, overlaps() ? Duration{record.excess} : finish - start - planned_.timings[record.task].wcet);
   end_job(std::move(ended), ready, job_of(ready), finish);
 }
 
@@ -254,17 +308,22 @@ Expected<std::optional<Duration>> host_may_be_away(const PlannedTaskSet& planned
   if (!planned.tasks.led_by_gpu) return std::optional<Duration>();
   LedSet set;
   set.host_away = planned.tasks.host_away;
-  std::vector<std::uint64_t> most;
   for (std::size_t i = 0; i < planned.bounds.size(); ++i) {
     const auto sets = static_cast<std::size_t>(buffer_sets(planned.tasks.tasks[i], planned.timings[i]));
     set.tasks.push_back(led_task(planned, TaskId{i}, UINT64_MAX, sets));
     std::vector<BoundPlan>& batches = set.plans.emplace_back().emplace_back();
-    for (const auto& chunks : planned.bounds[i].plans)
-      batches.push_back({chunks.front(), batch_name(planned.tasks.tasks[i], batches.size()), {}});
-    most.push_back(most_armed(batches));
+    const auto add = [&](const ExecutionPlan& plan) {
+      batches.push_back({plan, batch_name(planned.tasks.tasks[i], batches.size()), {}});
+    };
+    if (planned.overlap)
+      each_region(*planned.overlap, TaskId{i}, add);
+    else
+      for (const auto& chunks : planned.bounds[i].plans) add(chunks.front());
   }
-  return runs_ahead(set, most).map(
-      [&](const std::vector<std::uint64_t>& ahead) { return std::optional(host_away(set, ahead)); });
+  if (planned.overlap) overlap(set, planned);
+  return runs_ahead(set, most_armed(set)).map([&](const std::vector<std::uint64_t>& ahead) {
+    return std::optional(host_away(set, ahead));
+  });
 }
 
 Expected<std::unique_ptr<PreparedRun>> prepare_led_run(Executor& executor, const AdmittedTaskSet& admitted,

@@ -88,17 +88,18 @@ Expected<std::unique_ptr<BackendBatch>> SimBackend::prepare(BoundPlan bound) {
 Expected<std::unique_ptr<LedRun>> SimBackend::lead(LedSet set) {
   if (clock_->runs_by_itself()) return invalid_input("the simulated machine leads runs on its virtual clock alone");
   if (auto ok = check_led(set); !ok) return tl::unexpected(std::move(ok.error()));
-  std::vector<std::uint64_t> most;
-  for (const auto& sets : set.plans) most.push_back(most_armed(sets.front()));
-  auto ahead = runs_ahead(set, most);
+  auto ahead = runs_ahead(set, most_armed(set));
   if (!ahead) return tl::unexpected(std::move(ahead.error()));
   std::vector<SimLedRun::BatchSets> batches(set.batches.size());
   for (std::size_t task = 0; task < set.tasks.size(); ++task) {
     for (auto& plans : set.plans[task]) {
       for (std::size_t i = 0; i < plans.size(); ++i) {
-        TUTTI_EXPECTS(!plans[i].overlaps, "a conductor leads one job at a time");
         if (auto ok = accept(plans[i]); !ok) return tl::unexpected(std::move(ok.error()));
-        batches[set.tasks[task].first_batch + i].push_back(std::make_unique<SimBatch>(*this, std::move(plans[i])));
+        SimLedRun::BatchSets& sets = batches[set.tasks[task].first_batch + i];
+        if (plans[i].overlaps)
+          sets.operations.push_back(std::make_unique<SimOperation>(*this, std::move(plans[i])));
+        else
+          sets.batches.push_back(std::make_unique<SimBatch>(*this, std::move(plans[i])));
       }
     }
   }

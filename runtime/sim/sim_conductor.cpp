@@ -22,15 +22,16 @@ Ns last_deadline(const LedSet& set) {
   return last;
 }
 
-/// Of the longest job.
+/// Of the longest job that has the machine; 0 where jobs overlap.
 Ns longest(const LedSet& set, std::span<const SimLedRun::BatchSets> batches, Duration dispatch) {
   Ns longest = 0;
+  if (!set.ways.operations.empty()) return longest;
   for (const LedTask& task : set.tasks) {
     longest = std::max(longest, task.shortest);
     for (std::uint32_t buffers = 0; buffers < task.sets; ++buffers) {
       Ns length = 0;
       for (const auto& batch : batches.subspan(task.first_batch, task.batches))
-        length = add(length, (dispatch + batch[buffers]->length()).count());
+        length = add(length, (dispatch + batch.batches[buffers]->length()).count());
       longest = std::max(longest, length);
     }
   }
@@ -63,10 +64,21 @@ SimLedRun::SimLedRun(SimBackend& backend, LedSet set, std::vector<BatchSets> bat
       last_deadline_(last_deadline(set_)),
       room_(most_records(set_, ahead_, longest(set_, batches_, backend.machine_.setup().dispatch.nominal))),
       records_(room_),
-      arrays_(set_.tasks),
+      arrays_(set_.tasks, set_.ways),
       runs_(set_.tasks.size()),
       indices_(arrays_.sets()),
-      conductor_(arrays_.jobs(set_.by_deadline), set_.batches.data(), runs_.data(), indices_.data(), SimBoard{this}) {}
+      flights_(arrays_.sets()),
+      conductor_(make_conductor()) {
+  operations_.reserve(set_.ways.resources);
+}
+
+SimLedRun::Conductor SimLedRun::make_conductor() {
+  if (set_.ways.operations.empty())
+    return SetConductor<SimBoard>(arrays_.jobs(set_.by_deadline), set_.batches.data(), runs_.data(), indices_.data(),
+                                  SimBoard{this});
+  return OverlapConductor<SimBoard>(arrays_.operations(set_.by_deadline), set_.batches.data(), runs_.data(),
+                                    indices_.data(), flights_.data(), SimBoard{this});
+}
 
 void SimLedRun::arm() {
   advance();
@@ -78,8 +90,7 @@ void SimLedRun::begin(Duration epoch) {
   TUTTI_EXPECTS(!begun_, "a run that the machine leads begins once");
   epoch_ = epoch;
   begun_ = true;
-  conductor_.begin();
-  conductor_.look();
+  std::visit([](auto& conductor) { conductor.begin(), conductor.look(); }, conductor_);
 }
 
 std::optional<LedRecord> SimLedRun::take() {
@@ -126,26 +137,60 @@ Duration SimLedRun::next_look() {
 }
 
 void SimLedRun::open(std::uint32_t batch, std::uint64_t run) {
-  running_ = batches_[batch][run % batches_[batch].size()].get();
-  starts_ = add(at_, backend_->machine_.setup().dispatch.nominal.count());
+  const Ns starts = add(at_, backend_->machine_.setup().dispatch.nominal.count());
+  const Ns gives_up = add(add(at_, set_.batches[batch].limit), 1);
+  if (auto& operations = batches_[batch].operations; !operations.empty()) {
+    SimOperation* const operation = operations[run % operations.size()].get();
+    at_ = starts;  // one thing at a time
+    run_operations();
+    operation->begin(epoch_ + Duration{starts});
+    operations_.push_back({operation, gives_up});
+    return;
+  }
+  running_ = batches_[batch].batches[run % batches_[batch].batches.size()].get();
+  starts_ = starts;
   ends_ = add(starts_, running_->length().count());
-  gives_up_ = add(add(at_, set_.batches[batch].limit), 1);
+  gives_up_ = gives_up;
 }
 
-bool SimLedRun::has_ended() {
-  if (at_ < ends_) return false;
-  running_->play(epoch_ + Duration{starts_});
-  if (const BatchResult result = running_->result(); result.error) {
-    fault_ = result.error;
-    return false;
+bool SimLedRun::has_ended(std::uint32_t batch, std::uint64_t run) {
+  if (auto& operations = batches_[batch].operations; !operations.empty()) {
+    run_operations();
+    const SimOperation& operation = *operations[run % operations.size()];
+    if (!operation.finished() || !is_right(operation)) return false;
+  } else {
+    if (at_ < ends_) return false;
+    running_->play(epoch_ + Duration{starts_});
+    if (!is_right(*running_)) return false;
+    running_ = nullptr;
   }
-  running_ = nullptr;
   return true;
+}
+
+bool SimLedRun::is_right(const BackendBatch& batch) {
+  if (const BatchResult result = batch.result(); result.error) fault_ = result.error;
+  return !fault_;
+}
+
+void SimLedRun::run_operations() {
+  const auto next = [&] { return std::ranges::min_element(operations_, {}, &UnderWay::next_event); };
+  for (auto first = next(); first != operations_.end(); first = next()) {
+    if (round_up_ns(first->next_event()) > epoch_ + Duration{at_}) return;
+    first->operation->run_next_event();
+    if (first->operation->finished()) operations_.erase(first);
+  }
+}
+
+Ns SimLedRun::next_of_machine() const {
+  Ns next = running_ != nullptr ? std::min(ends_, gives_up_) : kNoInstant;
+  for (const UnderWay& one : operations_)
+    next = std::min({next, (round_up_ns(one.next_event()) - epoch_).count(), one.gives_up});
+  return next;
 }
 
 bool SimLedRun::write(LedRecord record) {
   std::uint64_t kept = 0;
-  if (record.kind != LedRecord::Kind::Ended && record.kind != LedRecord::Kind::GivenUp)
+  if (!had_run(record))
     for (std::size_t i = 0; i < armed_.size(); ++i) kept += armed_[i] - runs_[i].used;
   if (room_ <= kept) return false;
   --room_;
@@ -153,11 +198,14 @@ bool SimLedRun::write(LedRecord record) {
 }
 
 Ns SimLedRun::next_instant() const {
-  return std::max(at_, running_ != nullptr ? std::min(ends_, gives_up_) : conductor_.next_instant());
+  const Ns machine = next_of_machine();
+  if (running_ != nullptr) return std::max(at_, machine);
+  const Ns plan = std::visit([](const auto& conductor) { return conductor.next_instant(); }, conductor_);
+  return std::max(at_, std::min(machine, plan));
 }
 
 void SimLedRun::look() {
-  if (begun_) conductor_.look();
+  if (begun_) std::visit([](auto& conductor) { conductor.look(); }, conductor_);
   advance();
 }
 
@@ -166,8 +214,8 @@ void SimLedRun::advance() {
   const Ns now = (backend_->clock_->now() - epoch_).count();
   while (!over_ && next_instant() <= now) {
     at_ = next_instant();
-    over_ = !conductor_.step(at_) || fault_.has_value();
-    conductor_.look();
+    over_ = std::visit([&](auto& conductor) { return !conductor.step(at_); }, conductor_) || fault_.has_value();
+    std::visit([](auto& conductor) { conductor.look(); }, conductor_);
   }
   at_ = std::max(at_, now);
 }

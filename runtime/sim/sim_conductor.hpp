@@ -3,12 +3,14 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <variant>
 #include <vector>
 
 #include "runtime/core/led_arrays.hpp"
 #include "runtime/core/led_run.hpp"
 #include "runtime/core/spsc_ring.hpp"
 #include "runtime/sim/sim_batch.hpp"
+#include "runtime/sim/sim_operation.hpp"
 
 namespace tutti::internal {
 
@@ -17,10 +19,16 @@ namespace tutti::internal {
 /// Its time is its own: when the host calls, everything that was due by then has happened, each at its instant,
 /// whatever the host did meanwhile. A batch opened at t ends after the machine's `dispatch` and the plan's length; its
 /// bytes move and its kernels run when its end is seen.
+///
+/// Where jobs overlap, a region opened at t begins after `dispatch`, for which the conductor does nothing else, and
+/// copies share the machine's bandwidths as those of `SimOperation` do.
 class SimLedRun final : public LedRun {
  public:
-  /// A prepared batch for each buffer set.
-  using BatchSets = std::vector<std::unique_ptr<SimBatch>>;
+  /// A prepared batch for each buffer set; where jobs overlap, an operation.
+  struct BatchSets {
+    std::vector<std::unique_ptr<SimBatch>> batches;
+    std::vector<std::unique_ptr<SimOperation>> operations;
+  };
 
   /// @param batches  [batches of all tasks] the plans of the set, prepared
   /// @param ahead    [tasks] runs that are armed ahead
@@ -47,15 +55,26 @@ class SimLedRun final : public LedRun {
     [[nodiscard]] bool is_armed(std::uint32_t task, std::uint64_t number) const { return number < run->armed_[task]; }
     [[nodiscard]] std::uint64_t given_back(std::uint32_t task) const { return run->given_back_[task]; }
     void open(std::uint32_t batch, std::uint64_t number) const { run->open(batch, number); }
-    [[nodiscard]] bool has_ended(std::uint32_t, std::uint64_t) const { return run->has_ended(); }
+    [[nodiscard]] bool has_ended(std::uint32_t batch, std::uint64_t number) const {
+      return run->has_ended(batch, number);
+    }
     [[nodiscard]] bool write(const LedRecord& record) const { return run->write(record); }
     [[nodiscard]] bool is_stopped() const { return run->stopped_; }
     [[nodiscard]] bool is_given_up() const { return false; }
     void keep_awake() const {}
   };
 
+  using Conductor = std::variant<SetConductor<SimBoard>, OverlapConductor<SimBoard>>;
+
+  [[nodiscard]] Conductor make_conductor();
   void open(std::uint32_t batch, std::uint64_t run);
-  [[nodiscard]] bool has_ended();
+  [[nodiscard]] bool has_ended(std::uint32_t batch, std::uint64_t run);
+  /// Lets a batch move its bytes and run its kernels. @return whether it has not failed
+  [[nodiscard]] bool is_right(const BackendBatch& batch);
+  /// Lets everything happen by now to regions under way.
+  void run_operations();
+  /// When something happens to the batch that is open, or to a region under way.
+  [[nodiscard]] Ns next_of_machine() const;
   /// Drops leave room for the records of all armed runs: a job that had the machine is in a record if the host takes
   /// all before it arms.
   [[nodiscard]] bool write(LedRecord record);
@@ -77,11 +96,19 @@ class SimLedRun final : public LedRun {
   LedArrays arrays_;
   std::vector<LedRuns> runs_;
   std::vector<std::uint64_t> indices_;
-  SetConductor<SimBoard> conductor_;
+  std::vector<LedFlight> flights_;  // [sets of all tasks] where jobs overlap
+  Conductor conductor_;
   Duration epoch_{};
   bool begun_ = false, over_ = false, stopped_ = false;
   std::optional<Error> fault_;
-  Ns at_ = 0;                    // the conductor's instant
+  Ns at_ = 0;  // the conductor's instant
+  struct UnderWay {
+    SimOperation* operation;
+    Ns gives_up;  // on it
+
+    [[nodiscard]] double next_event() const { return operation->next_event(); }
+  };
+  std::vector<UnderWay> operations_;
   SimBatch* running_ = nullptr;  // the batch that is open
   Ns starts_ = 0, ends_ = 0;     // that batch
   Ns gives_up_ = 0;              // on it

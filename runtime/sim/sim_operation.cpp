@@ -77,13 +77,17 @@ bool SimOperation::follow(const Timeline& times) {
 }
 
 void SimOperation::submit(Duration earliest) {
-  TUTTI_EXPECTS(finished(), "a batch is submitted again only after it is finished");
   const Duration start = earliest + backend_->machine_.setup().dispatch.nominal;
   backend_->clock_->wait_until(start);  // the caller is the dispatcher's thread, and does nothing else meanwhile
+  begin(start);
+  backend_->overlapping_.push_back(this);
+}
+
+void SimOperation::begin(Duration start) {
+  TUTTI_EXPECTS(finished(), "a batch begins again only after it is finished");
   result_ = {start, start, std::nullopt};
   next_ = 0;
   begin_phase(as_ns(start));
-  backend_->overlapping_.push_back(this);
 }
 
 /// @param at  the end of the phase before

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -54,6 +55,43 @@ inline LedCase draw_led_case(std::uint64_t seed, std::int64_t jobs) {
   }
   return drawn;
 }
+
+/// How long the buffers of a job are away behind its end.
+inline Ns away(const LedCase& drawn, std::uint64_t task, std::uint64_t index) {
+  Random random(drawn.seed + 77 + 1000 * task + index);
+  const Ns period = drawn.tasks[task].timing.period.count();
+  return uniform(random, 0, 3) > 0 ? 0 : uniform(random, 0, 2 * period);
+}
+
+/// Buffers that are away, and when they come back: of a task in the order of its jobs.
+class Away {
+ public:
+  explicit Away(const LedCase& drawn) : drawn_(&drawn) {}
+
+  void ended(std::uint64_t task, std::uint64_t index, Ns now) {
+    Ns until = now + away(*drawn_, task, index);
+    for (const auto& [of, job, at] : away_)
+      if (of == task) until = std::max(until, at);
+    away_.emplace_back(task, index, until);
+  }
+  template <class Back>
+  void come_back(Ns now, bool /*all_done*/, const Back& back) {
+    std::erase_if(away_, [&](const auto& one) {
+      if (std::get<2>(one) > now) return false;
+      back(std::get<0>(one), std::get<1>(one));
+      return true;
+    });
+  }
+  [[nodiscard]] Ns next() const {
+    Ns next = kNoInstant;
+    for (const auto& one : away_) next = std::min(next, std::get<2>(one));
+    return next;
+  }
+
+ private:
+  const LedCase* drawn_;
+  std::deque<std::tuple<std::uint64_t, std::uint64_t, Ns>> away_;
+};
 
 /// The decisions of the dispatcher's scheduler: the oracle of those that a GPU can make.
 /// @param takes    takes(task, index): how long the job that starts has the machine

@@ -15,50 +15,16 @@
 namespace tutti::internal {
 namespace {
 
+using test::Away;
 using test::LedCase;
 using Line = test::LedLine;
 
-/// How long a job has the machine, and how long its buffers are away afterwards.
+/// How long a job has the machine.
 Ns takes(const LedCase& drawn, std::uint64_t task, std::uint64_t index) {
   test::Random random(drawn.seed + 1000 * task + index);
   const Ns wcet = drawn.tasks[task].timing.wcet.count();
   return test::uniform(random, 0, 9) == 0 ? test::uniform(random, wcet, 4 * wcet) : test::uniform(random, 0, wcet);
 }
-Ns away(const LedCase& drawn, std::uint64_t task, std::uint64_t index) {
-  test::Random random(drawn.seed + 77 + 1000 * task + index);
-  const Ns period = drawn.tasks[task].timing.period.count();
-  return test::uniform(random, 0, 3) > 0 ? 0 : test::uniform(random, 0, 2 * period);
-}
-
-/// Buffers that are away, and when they come back: of a task in the order of its jobs.
-class Away {
- public:
-  explicit Away(const LedCase& drawn) : drawn_(&drawn) {}
-
-  void ended(std::uint64_t task, std::uint64_t index, Ns now) {
-    Ns until = now + away(*drawn_, task, index);
-    for (const auto& [of, job, at] : away_)
-      if (of == task) until = std::max(until, at);
-    away_.emplace_back(task, index, until);
-  }
-  template <class Back>
-  void come_back(Ns now, bool /*all_done*/, const Back& back) {
-    std::erase_if(away_, [&](const auto& one) {
-      if (std::get<2>(one) > now) return false;
-      back(std::get<0>(one), std::get<1>(one));
-      return true;
-    });
-  }
-  [[nodiscard]] Ns next() const {
-    Ns next = kNoInstant;
-    for (const auto& one : away_) next = std::min(next, std::get<2>(one));
-    return next;
-  }
-
- private:
-  const LedCase* drawn_;
-  std::deque<std::tuple<std::uint64_t, std::uint64_t, Ns>> away_;
-};
 
 std::vector<Line> by_led_jobs(const LedCase& drawn) {
   std::vector<Line> lines;
@@ -95,6 +61,8 @@ std::vector<Line> by_led_jobs(const LedCase& drawn) {
         now = until;
         break;
       }
+      case LedDecision::Kind::Release:
+      case LedDecision::Kind::Finish: ADD_FAILURE() << "where jobs overlap"; return lines;
     }
   }
 }

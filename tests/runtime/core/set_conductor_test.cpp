@@ -19,7 +19,7 @@ namespace {
 using Lines = std::vector<std::string>;
 
 std::string text_of(const LedRecord& record) {
-  constexpr std::string_view kKinds[] = {"ended", "skipped", "no set", "not armed", "given up"};
+  constexpr std::string_view kKinds[] = {"ended", "skipped", "no set", "not armed", "given up", "unfinished"};
   return fmt::format("{}.{} {}: arrived {}, ready {}, {} to {}", record.task, record.index,
                      kKinds[static_cast<std::size_t>(record.kind)], record.arrival, record.ready, record.start,
                      record.finish);

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -291,6 +292,102 @@ TEST_P(GpuConductor, HasAllLanesOfAGpu) {
     EXPECT_EQ(record->jobs.size(), kTasks);
     for (const Sums& program : programs) EXPECT_EQ(program.wrong, 0);
   }
+}
+
+/// The set as a GPU leads it where its jobs overlap.
+TaskSet overlapping(TaskSet set) {
+  set.overlap = Overlap::On;
+  set.deadline_at = DeadlineAt::Device;
+  set.led_by_gpu = true;
+  return set;
+}
+
+// Jobs of three tasks, two of them on one GPU, overlap: each job is in one record, those of a task begin and end in
+// their order, and what comes back is the sum of what was there when the job began.
+TEST_P(GpuConductor, LeadsJobsThatOverlap) {
+  TaskSet set = two_tasks(station.machine);
+  set.tasks.push_back(sums(station.machine, "c", "gpu0", milliseconds{12}, milliseconds{36}));
+  const AdmittedTaskSet admitted = test::admit(overlapping(set));
+  ASSERT_TRUE(admitted.planned().overlap.has_value());
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    std::array<Sums, 3> programs;
+    TaskProgram* const table[] = {&programs[0], &programs[1], &programs[2]};
+    const auto record = run_tasks(station.executor, admitted, table, led(150));
+    ASSERT_TRUE(record.has_value()) << record.error().text();
+    EXPECT_FALSE(record->fatal) << record->fatal->text();
+    ASSERT_EQ(record->jobs.size(), 150U);
+    std::array<std::uint64_t, 3> next{};
+    std::array<Duration, 3> started{}, ended{};
+    std::set<std::pair<std::size_t, std::uint64_t>> seen;
+    int ends = 0;
+    for (const JobRecord& job : record->jobs) {
+      const std::size_t task = job.task.index();
+      EXPECT_TRUE(seen.insert({task, job.index}).second) << job.index;
+      if (!job.finish) continue;
+      ++ends;
+      EXPECT_GE(job.index, std::exchange(next[task], job.index + 1));
+      EXPECT_GE(job.start, std::max(job.arrival, std::exchange(started[task], job.start)));
+      EXPECT_GT(*job.finish, std::exchange(ended[task], *job.finish));
+    }
+    int right = 0, wrong = 0, dropped = 0;
+    for (const Sums& program : programs) {
+      right += program.right;
+      wrong += program.wrong;
+      dropped += program.dropped;
+    }
+    EXPECT_EQ(wrong, 0);
+    EXPECT_EQ(right, ends);
+    EXPECT_EQ(dropped, 150 - ends);
+    EXPECT_GT(ends, test::kDevicesAreInTime ? 145 : 0);
+  }
+}
+
+// A kernel has its GPU half of the time, and copies of another task to that GPU and back go on beside it.
+TEST_P(GpuConductor, LeadsCopiesBesideKernels) {
+  const VertexId mem = station.at("mem0"), gpu = station.at("gpu0");
+  Task holds;
+  holds.name = "holds";
+  holds.period = holds.deadline = milliseconds{20};
+  holds.steps = {station.batch({kernel_stream("kernel", gpu, std::string(kSpinKernel), 10'000'000)})};
+  Task copies;
+  copies.name = "copies";
+  copies.period = milliseconds{30};
+  copies.deadline = milliseconds{90};
+  copies.steps = {station.batch({copy_stream("up", mem, gpu, 4096)}),
+                  station.batch({copy_stream("down", gpu, mem, 4096)})};
+  TaskSet set{station.machine, Policy::Edf, {holds, copies}};
+  const AdmittedTaskSet admitted = test::admit(overlapping(set));
+  PatternProgram one(station.machine, set.tasks[0], 1), other(station.machine, set.tasks[1], 1);
+  TaskProgram* const table[] = {&one, &other};
+  const auto record = run_tasks(station.executor, admitted, table, led(100));
+  ASSERT_TRUE(record.has_value()) << record.error().text();
+  EXPECT_FALSE(record->fatal) << record->fatal->text();
+  int beside = 0;
+  for (const JobRecord& job : record->jobs)
+    for (const JobRecord& kernel : record->jobs)
+      beside += job.task == TaskId{1} && kernel.task == TaskId{0} && job.finish && kernel.finish &&
+                        kernel.start < job.start && *job.finish < *kernel.finish
+                    ? 1
+                    : 0;
+  EXPECT_GT(beside, 3);
+}
+
+// Each operation needs a stream of its own: 30 copies of one batch are more than a GPU has.
+TEST_P(GpuConductor, LeadsSoManyOperationsAtMost) {
+  std::vector<CommandStream> streams;
+  for (int i = 0; i < 30; ++i)
+    streams.push_back(copy_stream("up" + std::to_string(i), station.at("mem0"), station.at("gpu0"), 64));
+  Task task;
+  task.name = "a";
+  task.period = task.deadline = milliseconds{20};
+  task.steps = {station.batch(std::move(streams))};
+  TaskSet set{station.machine, Policy::Edf, {task}};
+  const AdmittedTaskSet admitted = test::admit(overlapping(set));
+  PatternProgram program(station.machine, set.tasks[0], 1);
+  TaskProgram* const table[] = {&program};
+  const auto record = run_tasks(station.executor, admitted, table, led(10));
+  ASSERT_FALSE(record.has_value());
+  EXPECT_EQ(record.error().message.find("a GPU that leads the set needs 31 streams"), 0U) << record.error().message;
 }
 
 #ifdef TUTTI_HOST_CUDA

@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/dispatch/dispatcher.hpp"
+#include "tests/runtime/led_runs.hpp"
 #include "tests/runtime/task_runs.hpp"
 #include "tests/support/random.hpp"
 
@@ -21,31 +22,10 @@ namespace tutti::internal {
 namespace {
 
 using test::copy_stream;
+using test::DrowsyClock;
+using test::Listening;
 using test::Random;
 using test::Station;
-
-/// A program with the pattern's buffers that counts the ends of jobs.
-class Listening final : public TaskProgram {
- public:
-  Listening(const Topology& machine, const Task& task) : buffers_(machine, task, 1) {}
-  Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const Batch& batch, std::size_t number,
-                                            std::size_t set) override {
-    return buffers_.bind(backend, batch, number, set);
-  }
-  bool fills_input() const override { return fills; }
-  bool hears_of_end() const override { return hears; }
-  void on_finished(const Job& job) override {
-    ++finished;
-    if (when_finished) when_finished(job);
-  }
-
-  bool fills = false, hears = false;
-  int finished = 0;
-  std::function<void(const Job&)> when_finished;
-
- private:
-  PatternProgram buffers_;
-};
 
 /// A job copies so many bytes up, a byte/ns, and half of them down.
 Task copying(const Station& station, const std::string& name, std::int64_t bytes, std::int64_t period) {
@@ -235,25 +215,6 @@ void expect_each_job_once(const TaskSet& set, const RunRecord& record, std::uint
   std::ranges::sort(ended, {}, &JobRecord::start);
   for (std::size_t i = 1; i < ended.size(); ++i) EXPECT_GE(ended[i]->start, *ended[i - 1]->finish);
 }
-
-/// Virtual time of a host that oversleeps now and then.
-class DrowsyClock final : public Clock {
- public:
-  explicit DrowsyClock(Random& random) : random_(random) {}
-  std::string_view name() const override { return "drowsy"; }
-  Duration now() const override { return time_.now(); }
-  using Clock::wait_until;
-  void wait_until(Duration at) override {
-    const bool oversleeps = at > now() && at < kNever && random_.one_in(8);
-    time_.wait_until(oversleeps ? at + Duration{random_.between(1, 5000)} : at);
-  }
-  Duration aside(Duration start, const std::function<void()>& work) override { return time_.aside(start, work); }
-  bool runs_by_itself() const override { return false; }
-
- private:
-  VirtualClock time_;
-  Random& random_;
-};
 
 // The host is away for longer than its queues last, and callbacks give buffers back late.
 TEST(LedTaskRun, EachJobIsInOneRecordWhateverTheHostDoes) {

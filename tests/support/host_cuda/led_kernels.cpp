@@ -36,6 +36,19 @@ struct HostMemory {
 
 Ended at(bool over, Instant now) { return over ? Ended(now) : std::nullopt; }
 
+template <class Conductor>
+void launch_stepping(cudaStream_t stream, const LedWork& work, const Conductor& conductor) {
+  constexpr int kSteps = 64;
+  host_cuda::Gpu& gpu = *stream->gpu;
+  host_cuda::launch_gate(stream,
+                         [&gpu, conductor = conductor](Instant, Instant) mutable -> Ended {
+                           for (int i = 0; i < kSteps; ++i)
+                             if (!conductor.step([&] { return gpu.now(); })) return gpu.now();
+                           return std::nullopt;
+                         },
+                         {work.run});
+}
+
 }  // namespace
 
 void launch_led_gate(cudaStream_t stream, LedGate* gate, const LedLane* lane, bool base, std::uint64_t offset) {
@@ -79,15 +92,10 @@ void launch_led_release(cudaStream_t stream, LedGate* gate, std::uint32_t run) {
 }
 
 void launch_conductor(cudaStream_t stream, const LedWork& work) {
-  constexpr int kSteps = 64;
-  host_cuda::Gpu& gpu = *stream->gpu;
-  host_cuda::launch_gate(stream,
-                         [&gpu, conductor = LedConductor<HostMemory>(work)](Instant, Instant) mutable -> Ended {
-                           for (int i = 0; i < kSteps; ++i)
-                             if (!conductor.step(gpu.now())) return gpu.now();
-                           return std::nullopt;
-                         },
-                         {work.run});
+  if (work.overlaps)
+    launch_stepping(stream, work, conductor_of_operations<HostMemory>(work));
+  else
+    launch_stepping(stream, work, conductor_of_jobs<HostMemory>(work));
 }
 
 cudaError_t load_led_kernels() { return cudaSuccess; }
