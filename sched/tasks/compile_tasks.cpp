@@ -470,7 +470,7 @@ TaskSet compile_led(const TaskSetSpec& spec, const Topology& machine) {
   auto set = compile_on(spec, machine.led_by_gpu(), {});
   TUTTI_EXPECTS(set.has_value(), "costs around jobs make no fault");
   set->led_by_gpu = true;
-  set->overlap = Overlap::Off;
+  if (set->overlap == Overlap::Auto && !can_be_led_overlapping(*set)) set->overlap = Overlap::Off;
   return *std::move(set);
 }
 
@@ -481,6 +481,12 @@ Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>
   const bool is_asked = spec.conductor == Conductor::Gpu;
   const bool may_be_led = is_asked || (spec.conductor == Conductor::Auto && spec.deadline_at == DeadlineAt::Device);
   if (!set || !may_be_led) return set;
+  // Beside kernels of other jobs a copy takes longer under a GPU's conductor, so for some such sets the host has the
+  // smaller bounds.
+  if (!is_asked && set->overlap == Overlap::On) {
+    set->why_host = "its jobs overlap, and then a GPU leads where it is asked to; write 'conductor: gpu'";
+    return set;
+  }
   auto possible = can_be_led(*set);
   if (possible) return compile_led(spec, *machine);
   Error& why = possible.error();

@@ -1,6 +1,7 @@
 #include "sched/tasks/led_set.hpp"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -77,6 +78,39 @@ std::string without_leader(const TaskSet& set, const Partition& partition) {
   return joined(names);
 }
 
+/// [GPUs] lanes of their operations, at most: a copy between two GPUs counts at both, since either may issue it, and
+/// what a job does at a stretch on one resource is one operation.
+std::map<VertexId, std::size_t> operations_on(const TaskSet& set) {
+  std::map<VertexId, std::size_t> count;
+  const auto add = [&](VertexId place) {
+    if (set.machine->vertex(place).kind == VertexKind::Gpu) ++count[place];
+  };
+  for (const Task& task : set.tasks)
+    for (const Batch* batch : batches_of(task))
+      for (const CommandStream& stream : batch->streams()) {
+        if (stream.transfer) add(stream.transfer->from), add(stream.transfer->to);
+        if (stream.kernel) add(stream.kernel->on);
+      }
+  return count;
+}
+
+std::optional<std::string> obstacle_to_overlap(const TaskSet& set) {
+  for (const auto& [gpu, count] : operations_on(set))
+    if (count > kMostLedLanes)
+      return fmt::format(
+          "each copy and kernel of jobs that overlap needs a stream of its own, of which a GPU has {} for a conductor, "
+          "and '{}' has {} of them; write 'overlap: off', or 'conductor: host'",
+          kMostLedLanes, set.machine->vertex(gpu).name, count);
+  Partition all;
+  for (std::size_t i = 0; i < set.tasks.size(); ++i) all.tasks.emplace_back(i);
+  if (const std::string gpus = without_leader(set, all); !gpus.empty())
+    return fmt::format(
+        "one GPU leads all jobs that overlap, and none reaches the memory of all others ({}); write 'overlap: off', or "
+        "'conductor: host'",
+        gpus);
+  return std::nullopt;
+}
+
 std::optional<std::string> obstacle_in(const TaskSet& set) {
   if (set.deadline_at == DeadlineAt::Host)
     return "deadlines count until the host has seen the end of a job; with 'deadline_at: device' they count until its "
@@ -87,11 +121,9 @@ std::optional<std::string> obstacle_in(const TaskSet& set) {
         "machine '{}' has no costs 'setup.conductor' and 'setup.conductor_job' of jobs that a GPU leads; "
         "run 'tutti calibrate', or write 'conductor: host'",
         set.machine->name());
-  if (set.overlap == Overlap::On)
-    return "a GPU leads one job at a time, and these overlap; write 'overlap: off', or 'conductor: host'";
   if (set.policy == Policy::CwEdf)
     return "under cw_edf the host waits for the instants of a time table; write 'policy: edf', or 'conductor: host'";
-  if (set.preemption == Preemption::BetweenBatches)
+  if (set.preemption == Preemption::BetweenBatches && set.overlap != Overlap::On)
     return "what is armed on a GPU lets no job pass between two batches; leave 'preemption' out, or write 'conductor: "
            "host'";
   if (set.tasks.size() > kMostLedTasks)
@@ -105,14 +137,18 @@ std::optional<std::string> obstacle_in(const TaskSet& set) {
           "no GPU reaches the memory of all others that share jobs with it ({}), as one must that opens their gates; "
           "leave those out that have no peer access, or write 'conductor: host'",
           gpus);
+  if (set.overlap == Overlap::On) return obstacle_to_overlap(set);
   return std::nullopt;
+}
+
+Expected<void> none_or(const std::optional<std::string>& reason) {
+  return reason ? Expected<void>(invalid_input(*reason)) : Expected<void>{};
 }
 
 }  // namespace
 
-Expected<void> can_be_led(const TaskSet& set) {
-  const auto reason = obstacle_in(set);
-  return reason ? Expected<void>(invalid_input(*reason)) : Expected<void>{};
-}
+Expected<void> can_be_led(const TaskSet& set) { return none_or(obstacle_in(set)); }
+
+Expected<void> can_be_led_overlapping(const TaskSet& set) { return none_or(obstacle_to_overlap(set)); }
 
 }  // namespace tutti::internal

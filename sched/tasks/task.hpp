@@ -111,7 +111,7 @@ struct TaskSet {
   Overlap overlap = Overlap::Off;
   std::vector<Chain> chains = {};
   DeadlineAt deadline_at = DeadlineAt::Host;  ///< when a job counts as ended
-  /// Whether a GPU leads its jobs, in place of a thread of the host: one at a time, on a machine `led_by_gpu`.
+  /// Whether a GPU leads its jobs, in place of a thread of the host, on a machine `led_by_gpu`.
   bool led_by_gpu = false;
   std::string why_host = {};  ///< what a GPU cannot lead of it, a sentence; empty where a GPU does, or none was asked
   Duration host_away{};       ///< >= 0; how long the host may be away while a GPU leads

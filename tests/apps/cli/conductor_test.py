@@ -50,6 +50,22 @@ class Conductor(Programs):
             self.assertEqual((answer["conductor"], summary["bound_ms"], summary["over_bound"], summary["missed"]), (conductor, bound, 0, 0))
         self.assertIn(BY_GPU, self.tutti("run", LED, "--jobs", 3).stdout)
 
+    # One resource and one task: 5 visits of 10 us, 50 us once a region, and the copy of 10 us. A run takes three of 900
+    # places, as above. Where nobody asks for a GPU the host leads jobs that overlap.
+    def test_a_gpu_leads_jobs_that_overlap(self):
+        words = ["--overlap", "on", "--conductor", "gpu"]
+        answer = self.object_of(0, "check", LED, "--json", *words)
+        self.assertEqual((self.of(answer), answer["host_may_be_away_ms"]), (("gpu", 0.11), 100))
+        answer = self.object_of(0, "run", LED, "--jobs", 50, "--json", *words)
+        summary = answer["summary"][0]
+        self.assertEqual((answer["conductor"], summary["bound_ms"], summary["over_bound"], summary["missed"]), ("gpu", 0.11, 0, 0))
+        self.assertEqual(answer["host_may_be_away_ms"], 100)
+        self.assertIn(BY_GPU, self.tutti("run", LED, "--jobs", 3, *words).stdout)
+        run = self.tutti("check", LED, "--overlap", "on")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn(BY_HOST, run.stdout)
+        self.assertIn("its jobs overlap, and then a GPU leads where it is asked to; write 'conductor: gpu'\n", run.stderr)
+
     # The shortest period is the Wcet.
     def test_capacity_is_that_of_what_leads(self):
         for conductor, ms in (("gpu", "70 us"), ("host", "4 ms")):
@@ -81,7 +97,7 @@ class Conductor(Programs):
         for command in ("check", "run"):
             self.refuses(self.tutti(command, LED, "--machine", unmeasured, "--conductor", "gpu"), f"--conductor gpu: {NO_COSTS}")
         for key, word, reason in (
-                ("overlap: on\n", "overlap: on", "a GPU leads one job at a time, and these overlap; write 'overlap: off', or 'conductor: host'"),
+                ("preemption: between_batches\n", "", "what is armed on a GPU lets no job pass between two batches; leave 'preemption' out, or write 'conductor: host'"),
                 ("", "jitter: 1 us", "task 'look' has release jitter, and a GPU releases jobs as they arrive; leave 'jitter' out, or write 'conductor: host'")):
             changed = self.led().replace("tasks:", key + "tasks:")
             if not key:

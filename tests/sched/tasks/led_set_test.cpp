@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "sched/admission/admission.hpp"
+#include "sched/overlap/operations.hpp"
 #include "sched/tasks/compile_tasks.hpp"
 #include "sched/tasks/task_yaml.hpp"
 #include "sched/whatif/remedies.hpp"
@@ -62,7 +63,7 @@ TEST(LedSet, AGpuLeadsWhereDeadlinesAreAtTheDevice) {
   EXPECT_TRUE(set.led_by_gpu);
   EXPECT_TRUE(set.machine->is_led_by_gpu());
   EXPECT_TRUE(batches_of(set.tasks[0])[0]->machine().is_led_by_gpu());
-  EXPECT_EQ(set.overlap, Overlap::Off);
+  EXPECT_EQ(set.overlap, Overlap::Auto);
   EXPECT_EQ(set.host_away, std::chrono::milliseconds(100));
   EXPECT_EQ(set.why_host, "");
   const TaskSet by_host = *load(one_task());
@@ -110,9 +111,7 @@ TEST(LedSet, AMachineThatWasNotMeasuredIsLedByTheHost) {
             "conductor: the set has no machine, so no GPU leads its jobs; add 'machine' or give --machine");
 }
 
-TEST(LedSet, AGpuLeadsOneJobAtATimeInAFixedOrder) {
-  EXPECT_EQ(why_host("overlap: on\n" + one_task()),
-            "a GPU leads one job at a time, and these overlap; write 'overlap: off', or 'conductor: host'");
+TEST(LedSet, AGpuLeadsJobsInAFixedOrder) {
   EXPECT_EQ(why_host("policy: cw_edf\narrivals: periodic\n" + one_task()),
             "under cw_edf the host waits for the instants of a time table; write 'policy: edf', or 'conductor: host'");
   EXPECT_EQ(why_host("preemption: between_batches\n" + one_task()),
@@ -121,6 +120,82 @@ TEST(LedSet, AGpuLeadsOneJobAtATimeInAFixedOrder) {
   for (const std::string policy : {"edf", "rm", "dm"})
     EXPECT_TRUE(at_device("policy: " + policy + "\noverlap: auto\n" + one_task()).led_by_gpu) << policy;
   EXPECT_TRUE(at_device("policy: given\n" + one_task(", priority: 1")).led_by_gpu);
+}
+
+/// A set that a GPU is asked to lead, of copies and kernels of 20 us on gpu0 that overlap.
+TaskSet overlapping(const std::string& tasks, const Topology& on = machine()) {
+  return at_device("conductor: gpu\noverlap: on\n" + tasks, on);
+}
+constexpr std::string_view kKernelTask =
+    "- {name: b, period: 10 ms, job: [{batch: [{kernel: {on: gpu0, time: 20 us}}]}]}\n";
+
+TEST(LedSet, AGpuLeadsJobsThatOverlapWhereItIsAskedTo) {
+  const TaskSet by_host = at_device("overlap: on\n" + one_task());
+  EXPECT_FALSE(by_host.led_by_gpu);
+  EXPECT_EQ(by_host.why_host, "its jobs overlap, and then a GPU leads where it is asked to; write 'conductor: gpu'");
+  EXPECT_EQ(overlapping(one_task()).overlap, Overlap::On);
+  EXPECT_TRUE(overlapping(one_task()).led_by_gpu);
+  EXPECT_TRUE(overlapping("preemption: between_batches\ncut: 2 kB\n" + one_task()).led_by_gpu)
+      << "others pass between two chunks";
+}
+
+// One resource and one task: 2 + 2 + 1 visits of 10 us, 50 us once, and the copy of 10 us. With a kernel of 20 us
+// beside it 4 + 4 + 1 visits each: 20 + 90 + 50 for the kernel. The gate and the mark of the copy may each wait for
+// room while the kernel has its GPU: 10 + 90 + 50 + 2 x 20.
+TEST(LedSet, BoundsOfJobsThatOverlapAreThoseOfTheConductor) {
+  EXPECT_EQ(promised(overlapping(one_task())), std::chrono::microseconds(110));
+  const TaskSet two = overlapping(one_task() + std::string(kKernelTask));
+  const AdmissionVerdict verdict = AdmissionController(planners().front()).decide(two);
+  ASSERT_TRUE(verdict.admitted.has_value());
+  EXPECT_EQ(verdict.worst_responses[0], std::chrono::microseconds(190));
+  EXPECT_EQ(verdict.worst_responses[1], std::chrono::microseconds(160));
+}
+
+// Three copies and 46 kernels in one step: a visit compares 2 + 49 + 2 x 2 instants, more than the 48 that `conductor`
+// has in it, so it counts twice: 2 x (4 + 2 + 1) x 10 us.
+TEST(LedSet, VisitsTakeLongerWhereTheConductorHasMuchToCompare) {
+  const auto dispatching = [](int kernels) {
+    std::string text = "tasks:\n- {name: a, period: 100 ms, job: [{batch: [";
+    for (int i = 0; i < 3; ++i) text += "{from: mem0, to: gpu0, size: 10 kB}, ";
+    for (int i = 0; i < kernels; ++i) text += std::string(i > 0 ? ", " : "") + "{kernel: {on: gpu0, time: 20 us}}";
+    TaskSet set = at_device(text + "]}]}\n");
+    EXPECT_TRUE(set.led_by_gpu);
+    EXPECT_EQ(set.overlap, Overlap::Off) << "more streams than a GPU has";
+    return operations_of(set).value().dispatching;
+  };
+  EXPECT_EQ(dispatching(39), std::chrono::microseconds(70));
+  EXPECT_EQ(dispatching(46), std::chrono::microseconds(140));
+}
+
+// A copy up and one down of 6 ms each, every 10 ms: they do not fit one after the other, and side by side they do.
+TEST(LedSet, JobsThatAGpuLeadsOverlapWhereTheyMustAndMay) {
+  const auto decided = [](const std::string& overlap) {
+    const TaskSet set =
+        at_device("overlap: " + overlap +
+                  "\ntasks:\n- {name: a, period: 10 ms, job: [{batch: [{from: mem0, to: gpu0, size: 6 MB}]}]}\n"
+                  "- {name: b, period: 10 ms, job: [{batch: [{from: gpu0, to: mem0, size: 6 MB}]}]}\n");
+    EXPECT_TRUE(set.led_by_gpu);
+    return AdmissionController(planners().front()).decide(set);
+  };
+  EXPECT_FALSE(decided("off").admitted.has_value());
+  const AdmissionVerdict verdict = decided("auto");
+  ASSERT_TRUE(verdict.admitted.has_value());
+  EXPECT_TRUE(verdict.admitted->planned().overlap.has_value());
+}
+
+TEST(LedSet, AGpuHasSoManyStreamsForJobsThatOverlap) {
+  const auto copies = [](int count) {
+    std::string text = "conductor: gpu\noverlap: on\ntasks:\n- {name: a, period: 100 ms, job: [{batch: [";
+    for (int i = 0; i < count; ++i) text += std::string(i > 0 ? ", " : "") + "{from: mem0, to: gpu0, size: 10 kB}";
+    return load("deadline_at: device\n" + text + "]}]}\n");
+  };
+  EXPECT_TRUE(copies(27).has_value());
+  const auto refused = copies(28);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(
+      refused.error().text(),
+      "the task set:3:12: each copy and kernel of jobs that overlap needs a stream of its own, of which a GPU has "
+      "27 for a conductor, and 'gpu0' has 28 of them; write 'overlap: off', or 'conductor: host'");
 }
 
 TEST(LedSet, AGpuLeadsSoManyTasksAtMost) {
@@ -206,6 +281,18 @@ TEST(LedSet, OneGpuReachesAllOthers) {
       "their gates; leave those out that have no peer access, or write 'conductor: host'";
   EXPECT_EQ(why_host("tasks:\n" + job("a", "012"), three_gpus()), none);
   EXPECT_EQ(why_host("tasks:\n" + job("a", "01") + job("b", "12"), three_gpus()), none);
+  const auto apart = [&](const std::string& overlap) {
+    return load(
+        "deadline_at: device\nconductor: gpu\noverlap: " + overlap +
+            "\npolicy: edf\ntasks:\n- {name: a, period: 10 ms, job: [{batch: [{kernel: {on: gpu0, time: 1 us}}]}]}\n"
+            "- {name: b, period: 10 ms, job: [{batch: [{kernel: {on: gpu2, time: 1 us}}]}]}\n",
+        three_gpus());
+  };
+  EXPECT_TRUE(apart("off").has_value());
+  EXPECT_EQ(apart("auto")->overlap, Overlap::Off);
+  EXPECT_EQ(apart("on").error().message,
+            "one GPU leads all jobs that overlap, and none reaches the memory of all others (gpu0, gpu2); write "
+            "'overlap: off', or 'conductor: host'");
 }
 
 TEST(LedSet, NoBufferIsThatOfAnotherTask) {
