@@ -42,6 +42,7 @@ struct LedResource {
   std::uint32_t waiting = 0;    ///< operations that wait for it
   bool runs = false;            ///< it serves the region of `job`, which began at `begin`
   std::uint32_t operation = 0;  ///< of that region
+  std::uint32_t batch = 0;      ///< that region, among the batches of all tasks
   LedJob job;
   Ns begin = 0;
   Ns free_since = 0;
@@ -153,6 +154,7 @@ struct LedOperations : LedReleases {
     LedResource& of = resources[resource];
     of.operation = queues.next(now, of.first_operation, of.first_operation + of.operations);
     of.job = queues.take(of.operation);
+    of.batch = operations[of.operation].first_batch + of.job.region;
     --of.waiting;
     of.runs = true;
     of.begin = now;

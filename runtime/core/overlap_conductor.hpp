@@ -72,10 +72,6 @@ class OverlapConductor : ConductorBase<LedOperations, Board> {
   [[nodiscard]] TUTTI_HOST_DEVICE constexpr LedFlight& flight_of(std::uint32_t task, std::uint64_t index) const {
     return flights_[jobs_.set_of(task, index)];
   }
-  [[nodiscard]] TUTTI_HOST_DEVICE constexpr std::uint32_t batch_of(const LedResource& resource) const {
-    return jobs_.operations[resource.operation].first_batch + resource.job.region;
-  }
-
   /// Whoever looks at several regions sees the end of one later than it began to look.
   /// @return the instant of the last one that it has seen, or now
   template <class Clock>
@@ -83,22 +79,21 @@ class OverlapConductor : ConductorBase<LedOperations, Board> {
     for (std::uint32_t i = 0; i < jobs_.resource_count && jobs_.running > 0; ++i) {
       const LedResource& resource = jobs_.resources[i];
       if (!resource.runs) continue;
-      const std::uint32_t batch = batch_of(resource);
-      if (board_.has_ended(batch, resource.job.run)) {
+      if (board_.has_ended(resource.batch, resource.job.run)) {
         now = clock();
-        end_region(i, batch, now);
-      } else if (now - resource.begin > batches_[batch].limit) {
+        end_region(i, now);
+      } else if (now - resource.begin > batches_[resource.batch].limit) {
         give_up(resource, now);
         return now;
       }
     }
     return now;
   }
-  TUTTI_HOST_DEVICE constexpr void end_region(std::uint32_t place, std::uint32_t batch, Ns now) {
+  TUTTI_HOST_DEVICE constexpr void end_region(std::uint32_t place, Ns now) {
     const LedResource& resource = jobs_.resources[place];
     const std::uint32_t task = jobs_.operations[resource.operation].task;
     LedFlight& flight = flight_of(task, resource.job.index);
-    Base::note_batch(flight.record, batch - jobs_.tasks[task].first_batch, now - resource.begin);
+    Base::note_batch(flight.record, resource.batch - jobs_.tasks[task].first_batch, now - resource.begin);
     flight.change(now, -1);
     flight.record.finish = now;
     jobs_.region_ended(place, now);
@@ -176,7 +171,7 @@ class OverlapConductor : ConductorBase<LedOperations, Board> {
     const Ns since = resource.job.since > resource.free_since ? resource.job.since : resource.free_since;
     flight.record.late += now - since;
     flight.change(now, 1);
-    board_.open(batch_of(resource), resource.job.run);
+    board_.open(resource.batch, resource.job.run);
     if (flight.begun) return;
     flight.begun = true;
     flight.record.ready = since;
@@ -200,7 +195,7 @@ class OverlapConductor : ConductorBase<LedOperations, Board> {
         if (!flight.alive) continue;
         const bool is_it = task == guilty && run == resource.job.run;
         flight.record.kind = is_it ? LedRecord::Kind::GivenUp : LedRecord::Kind::Unfinished;
-        if (is_it) flight.record.of_batch = batch_of(resource) - jobs_.tasks[task].first_batch;
+        if (is_it) flight.record.of_batch = resource.batch - jobs_.tasks[task].first_batch;
         flight.record.finish = now;
         if (!flight.begun) flight.record.start = now;
         Base::write(flight.record);

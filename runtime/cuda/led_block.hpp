@@ -103,8 +103,9 @@ class LedBoard {
     if (batch != looked_at_) next_lane_ = 0;
     looked_at_ = batch;
     for (; next_lane_ < words.lanes; ++next_lane_) {
-      const std::uint32_t ended = Memory::load(&work_.ended[words.first_lane + next_lane_].word);
-      if (static_cast<std::int32_t>(ended - static_cast<std::uint32_t>(run + 1)) < 0) return false;
+      const std::uint32_t* const ended = &work_.ended[words.first_lane + next_lane_].word;
+      if (static_cast<std::int32_t>(Memory::look(ended) - static_cast<std::uint32_t>(run + 1)) < 0) return false;
+      static_cast<void>(Memory::load(ended));  // an order is needed once it has: each would empty the cache of the GPU
     }
     return true;
   }
@@ -134,7 +135,7 @@ template <class Memory, class Conductor>
 class LedConductor {
  public:
   TUTTI_HOST_DEVICE LedConductor(const LedWork& work, const Conductor& conductor)
-      : work_(work), board_(work), conductor_(conductor) {}
+      : run_(work.run), board_(work), conductor_(conductor) {}
 
   /// @param timer  () -> its value @return whether there is more to do
   template <class Timer>
@@ -142,9 +143,9 @@ class LedConductor {
     const SinceEpoch<Timer> clock{timer, epoch_};
     if (epoch_ != 0) return conductor_.step(clock(), clock);
     board_.keep_awake();
-    epoch_ = Memory::load(&work_.run->epoch);
+    epoch_ = Memory::load(&run_->epoch);
     if (epoch_ != 0) conductor_.begin();
-    return epoch_ != 0 || Memory::load(&work_.run->stop) == 0;
+    return epoch_ != 0 || Memory::load(&run_->stop) == 0;
   }
 
  private:
@@ -155,7 +156,7 @@ class LedConductor {
     TUTTI_HOST_DEVICE Ns operator()() const { return static_cast<Ns>(timer() - epoch); }
   };
 
-  LedWork work_;
+  LedRunWords* run_;
   LedBoard<Memory> board_;  // until the run has begun
   Conductor conductor_;
   std::uint64_t epoch_ = 0;

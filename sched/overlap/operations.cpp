@@ -482,13 +482,13 @@ std::optional<VertexId> memory_on_way(const Topology& machine, const Transfer& t
 // - a look at one word of the host, which may be under way as the region could begin, and as it ends.
 // The record of the job whose end has freed the resource is in the region's own: n (b + e) + b + (n - 1) e and a
 // record, with two looks and T releases with their words, are 2 n + 2 T + 1 at most. What was measured has 24 tasks
-// whose instants it compares twice. A visit here compares those of all tasks twice, of all operations, and looks at all
-// resources twice: `conductor` again for each 48 of these.
+// whose instants it compares twice. A visit here compares those of all tasks twice and of all operations, and reads
+// four words of each resource at most: `conductor` again for each 48 of these.
 Duration dispatching_of(const TaskSet& set, std::size_t resources, std::size_t operations) {
   constexpr std::size_t kMeasured = 48;
   std::size_t visits = 2 * resources - std::min<std::size_t>(resources, 1);
   if (set.led_by_gpu) {
-    const std::size_t looks = 2 * set.tasks.size() + operations + 2 * resources;
+    const std::size_t looks = 2 * set.tasks.size() + operations + 4 * resources;
     visits = (2 * resources + 2 * set.tasks.size() + 1) * ((looks + kMeasured - 1) / kMeasured);
   }
   Duration sum{};

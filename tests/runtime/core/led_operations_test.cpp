@@ -178,8 +178,7 @@ class ByLedOperations {
         case LedDecision::Kind::Start: {
           begun_ = decision.resource;
           const LedResource& resource = operations_.resources[begun_];
-          return line("begin", operations_.operations[resource.operation].first_batch + resource.job.region,
-                      std::max(resource.job.since, resource.free_since));
+          return line("begin", resource.batch, std::max(resource.job.since, resource.free_since));
         }
         case LedDecision::Kind::Finish: operations_.closed(decision.task, decision.index); return line("finish");
         case LedDecision::Kind::Idle:
