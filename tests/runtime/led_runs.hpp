@@ -94,6 +94,10 @@ inline TaskSet drawn_led_set(Random& random, const Topology& machine) {
   set.overlap = Overlap::On;
   set.deadline_at = DeadlineAt::Device;
   set.led_by_gpu = true;
+  if (random.one_in(3)) {
+    set.preemption = Preemption::BetweenBatches;
+    set.cut = Bytes{random.between(300, 1'500)};
+  }
   for (int i = random.between(1, 4); i > 0; --i)
     set.tasks.push_back(drawn_led_task(random, machine, std::string(1, static_cast<char>('e' - i))));
   return set;

@@ -303,13 +303,21 @@ TaskSet overlapping(TaskSet set) {
 }
 
 // Jobs of three tasks, two of them on one GPU, overlap: each job is in one record, those of a task begin and end in
-// their order, and what comes back is the sum of what was there when the job began.
+// their order, and what comes back is the sum of what was there when the job began. In the second run the input of
+// each job goes up in four chunks, between which others pass.
 TEST_P(GpuConductor, LeadsJobsThatOverlap) {
   TaskSet set = two_tasks(station.machine);
   set.tasks.push_back(sums(station.machine, "c", "gpu0", milliseconds{12}, milliseconds{36}));
-  const AdmittedTaskSet admitted = test::admit(overlapping(set));
-  ASSERT_TRUE(admitted.planned().overlap.has_value());
-  for (int repeat = 0; repeat < 2; ++repeat) {
+  for (Task& task : set.tasks) {  // each chunk may wait for the kernels beside it
+    task.period *= 2;
+    task.deadline *= 2;
+  }
+  for (const std::size_t chunks : {1U, 4U}) {
+    set.preemption = chunks > 1 ? Preemption::BetweenBatches : Preemption::None;
+    set.cut = Bytes{chunks > 1 ? static_cast<std::int64_t>(Sums::kInput / chunks) : 0};
+    const AdmittedTaskSet admitted = test::admit(overlapping(set));
+    ASSERT_TRUE(admitted.planned().overlap.has_value());
+    EXPECT_EQ(admitted.planned().overlap->operations.operations.front().regions().size(), chunks);
     std::array<Sums, 3> programs;
     TaskProgram* const table[] = {&programs[0], &programs[1], &programs[2]};
     const auto record = run_tasks(station.executor, admitted, table, led(150));
@@ -404,9 +412,10 @@ TEST_P(GpuConductor, LeadsNothingWhereTheDriverEndsLongKernels) {
 }
 
 /// In a process of its own: its GPU is lost afterwards.
-void hang_in_a_run() {
+void hang_in_a_run(bool overlaps) {
   Station station(std::make_unique<test::DeviceClock>(), make_cuda<GateKind::PollingKernel, test::kDeviceWait, 1>);
-  const AdmittedTaskSet admitted = test::admit(two_tasks(station.machine));
+  const TaskSet set = two_tasks(station.machine);
+  const AdmittedTaskSet admitted = test::admit(overlaps ? overlapping(set) : set);
   std::array<Sums, 2> programs;
   TaskProgram* const table[] = {&programs[0], &programs[1]};
   std::thread breaker([] {
@@ -422,8 +431,12 @@ void hang_in_a_run() {
 // A kernel that does not end within its limit is given up, as by the host, and the run says so.
 TEST(GpuConductorDeathTest, AKernelThatHangsEndsTheRun) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(hang_in_a_run(), testing::ExitedWithCode(0),
+  EXPECT_EXIT(hang_in_a_run(false), testing::ExitedWithCode(0),
               "batch 1 of task 'a' has not ended within its limit; nothing more can run on its GPUs");
+  EXPECT_EXIT(
+      hang_in_a_run(true), testing::ExitedWithCode(0),
+      "the kernel of stream 'up' in batch 1 of task 'a' has not ended within its limit; nothing more can run on "
+      "its GPUs");
 }
 #endif
 
