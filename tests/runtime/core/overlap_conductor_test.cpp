@@ -98,6 +98,7 @@ class Pipeline {
     }
     [[nodiscard]] bool is_stopped() const { return world->stopped; }
     [[nodiscard]] bool is_given_up() const { return false; }
+    void keep_awake() const {}
   };
 
   std::function<Ns(std::uint32_t, std::uint64_t)> length_;

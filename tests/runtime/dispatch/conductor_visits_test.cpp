@@ -75,6 +75,7 @@ class SlowConductor {
     [[nodiscard]] bool write(const LedRecord& record) const { return slow->write(record); }
     [[nodiscard]] bool is_stopped() const { return slow->is(false); }
     [[nodiscard]] bool is_given_up() const { return slow->is(false); }
+    void keep_awake() const {}
   };
 
   std::vector<LedTask> led_tasks(std::uint64_t jobs) {
