@@ -26,6 +26,7 @@ constexpr std::array kHostChecks{
     HostCheck{"NUMA balancing", check_balancing},
     HostCheck{"IOMMU", check_iommu},
     HostCheck{"PCIe ACS", check_acs},
+    HostCheck{"PCIe links at rest", check_link_rest},
     HostCheck{"clock source", check_clock_source},
     HostCheck{"preemption", check_preemption},
     HostCheck{"hypervisor", check_hypervisor},

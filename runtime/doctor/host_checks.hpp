@@ -60,6 +60,7 @@ inline constexpr std::size_t kLongestName = 40;
 [[nodiscard]] Finding check_hypervisor(const HostQuestion& question);
 [[nodiscard]] Finding check_iommu(const HostQuestion& question);
 [[nodiscard]] Finding check_acs(const HostQuestion& question);
+[[nodiscard]] Finding check_link_rest(const HostQuestion& question);
 [[nodiscard]] Finding check_gpu_faults(const HostQuestion& question);
 
 }  // namespace tutti::internal

@@ -191,6 +191,25 @@ Finding check_acs(const HostQuestion& question) {
       "turn ACS off in the firmware, or by setpci at each boot");
 }
 
+Finding check_link_rest(const HostQuestion& question) {
+  constexpr std::string_view kRemedy =
+      "the first copy after a pause waits until the link is awake; boot with pcie_aspm=off, or write 0 to "
+      "/sys/bus/pci/devices/BUSID/link/l0s_aspm and l1_aspm";
+  if (!question.files.has_folder("sys")) return Finding::unread("no settings of PCIe links", "mount /sys");
+  if (question.gpus.empty()) return Finding::ok("no GPUs");
+  const auto may_sleep = [&](const std::string& gpu) {
+    const std::string link = fmt::format("sys/bus/pci/devices/{}/link/", gpu);
+    return question.files.number(link + "l0s_aspm") == 1 || question.files.number(link + "l1_aspm") == 1;
+  };
+  if (const auto count = std::ranges::count_if(question.gpus, may_sleep); count > 0)
+    return Finding::risk(fmt::format("{} of {} GPUs let their links sleep", count, question.gpus.size()),
+                         std::string(kRemedy));
+  const auto policy = question.files.text("sys/module/pcie_aspm/parameters/policy");
+  if (!policy)
+    return Finding::unread("no pcie_aspm", "the firmware decides whether links sleep; switch ASPM off there");
+  return Finding::risk_if(policy->find("[power") != policy->npos, "policy " + *policy, std::string(kRemedy));
+}
+
 Finding check_gpu_faults(const HostQuestion& question) {
   constexpr std::string_view kMark = "NVRM: Xid (";
   const auto log = question.files.bytes("dev/kmsg");

@@ -150,6 +150,26 @@ TEST_F(KernelChecks, BridgesLetGpusReachEachOther) {
   EXPECT_EQ(with(circle), "ok: off");
 }
 
+TEST_F(KernelChecks, LinksOfGpusStayAwake) {
+  EXPECT_EQ(found(check_link_rest), "ok: no GPUs");
+  HostQuestion question = host_.question();
+  question.gpus = {"0000:06:00.0", "0000:07:00.0"};
+  const auto now = [&] {
+    const Finding finding = check_link_rest(question);
+    return std::string(to_string(finding.state)) + ": " + finding.value;
+  };
+  EXPECT_EQ(now(), "unread: no pcie_aspm");
+  host_.write("sys/module/pcie_aspm/parameters/policy", "[default] performance powersave powersupersave\n");
+  EXPECT_EQ(now(), "ok: policy [default] performance powersave powersupersave");
+  host_.write("sys/module/pcie_aspm/parameters/policy", "default performance powersave [powersupersave]\n");
+  EXPECT_EQ(now(), "risk: policy default performance powersave [powersupersave]");
+  host_.write("sys/bus/pci/devices/0000:06:00.0/link/l1_aspm", "0\n");
+  host_.write("sys/bus/pci/devices/0000:07:00.0/link/l1_aspm", "1\n");
+  EXPECT_EQ(now(), "risk: 1 of 2 GPUs let their links sleep");
+  host_.write("sys/bus/pci/devices/0000:06:00.0/link/l0s_aspm", "1\n");
+  EXPECT_EQ(now(), "risk: 2 of 2 GPUs let their links sleep");
+}
+
 TEST_F(KernelChecks, LogHasNoFaultsOfGpus) {
   EXPECT_EQ(found(check_gpu_faults), "ok: none in the kernel's log");
   host_.write("dev/kmsg",
