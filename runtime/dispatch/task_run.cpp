@@ -223,9 +223,12 @@ void TaskRun::drop(const ReadyJob& job, Duration ready, DropReason reason) {
             {}};
   ended.place = ledger_.claim();
   ended.late = true;
-  ended.excesses.add(BoundCause::Release, overslept_);  // jobs that were seen late then have the buffers
-  ended.excesses.add(BoundCause::Blocking, blocking().total());
-  if (not_armed) ended.excesses.raise(BoundCause::Host, decided_at_ - ready);
+  if (not_armed) {
+    ended.excesses.raise(BoundCause::Host, decided_at_ - ready);
+  } else {
+    ended.excesses.add(BoundCause::Release, overslept_);  // jobs that were seen late then have the buffers
+    ended.excesses.add(BoundCause::Blocking, blocking().total());
+  }
   const Hold& hold = tasks_[job.task.index()].hold_of(job.index);
   if (!skipped && !not_armed && hold.until == kNever) ended.excesses.add(BoundCause::Host, decided_at_ - hold.from);
   ended.blocker = blocking().worst();

@@ -109,6 +109,8 @@ class FaultBackend::Batch final : public BackendBatch {
   BatchResult result_;
 };
 
+Expected<std::unique_ptr<LedRun>> FaultBackend::lead(LedSet set) { return machine_.lead(std::move(set)); }
+
 void FaultBackend::begin_run(Duration at) {
   machine_.begin_run(at);
   faults_.begin(at);

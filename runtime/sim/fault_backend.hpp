@@ -9,6 +9,7 @@
 
 #include "runtime/core/backend.hpp"
 #include "runtime/core/clock.hpp"
+#include "runtime/core/led_run.hpp"
 
 namespace tutti::internal {
 
@@ -96,6 +97,8 @@ class FaultBackend : public DeviceBackend {
   }
   void unpin_given_up() override { machine_.unpin_given_up(); }
   [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override;
+  /// The machine leads on its own clock, on which the host's stalls are nothing. No other fault meets it.
+  [[nodiscard]] Expected<std::unique_ptr<LedRun>> lead(LedSet set) override;
   /// The number that the next batch gets.
   [[nodiscard]] std::size_t batches() const { return batches_; }
 

@@ -337,6 +337,21 @@ std::string only_host(const RunCommand& command) {
   return {};
 }
 
+/// @errors InvalidInput: they are not of the simulated machine, or a GPU leads and has no part in one.
+Expected<RunFaults> faults_of(const RunCommand& command, const TaskSet& tasks) {
+  if (!command.backend.simulated())
+    return invalid_input("--faults: only the simulated machine has faults; give --backend sim");
+  auto faults = load_run_faults(command.faults, tasks);
+  if (!faults || !tasks.led_by_gpu) return faults;
+  for (const RunFault& fault : faults->faults)
+    if (fault.kind != FaultKind::HostStall)
+      return invalid_input(
+          fmt::format("--faults: a GPU leads these jobs, and what can go wrong there is '{}'; for '{}' "
+                      "give --conductor host",
+                      to_string(FaultKind::HostStall), to_string(fault.kind)));
+  return faults;
+}
+
 int run(const RunCommand& command) {
   if (const auto given = command.file.given_planner(); !given) return report_error(given.error());
   const auto options = run_options(command);
@@ -358,10 +373,7 @@ int run(const RunCommand& command) {
   const AdmissionController controller(**planner);
   std::optional<RunFaults> faults;
   if (!command.faults.empty()) {
-    if (!command.backend.simulated())
-      return report_error(
-          {ErrorCode::InvalidInput, "--faults: only the simulated machine has faults; give --backend sim"});
-    auto loaded = load_run_faults(command.faults, *tasks);
+    auto loaded = faults_of(command, *tasks);
     if (!loaded) return report_error(loaded.error());
     faults = *std::move(loaded);
   }

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What leads the jobs of a set: `--conductor` of `check`, `capacity` and `run`, `deadline_at` and `conductor` of a file."""
+import json
 import sys
 
 from programs import TESTS, Programs, main
@@ -49,6 +50,22 @@ class Conductor(Programs):
             summary = answer["summary"][0]
             self.assertEqual((answer["conductor"], summary["bound_ms"], summary["over_bound"], summary["missed"]), (conductor, bound, 0, 0))
         self.assertIn(BY_GPU, self.tutti("run", LED, "--jobs", 3).stdout)
+
+    # Queues are filled for 100 ms of jobs every 10 ms. A host that stands for 95 ms loses none; one that stands for 300 ms
+    # those that had no armed run, and each is counted.
+    def test_the_host_stands_and_jobs_go_on(self):
+        for lasts, lost in (("95 ms", 0), ("300 ms", 19)):
+            faults = self.file(f"version: 1\nfaults: [{{kind: host_stall, at: 201 ms, lasts: {lasts}}}]\n", "stall.yaml")
+            for words in ([], ["--overlap", "on", "--conductor", "gpu"]):
+                run = self.tutti("run", LED, "--jobs", "100", "--json", "--faults", faults, *words)
+                answer = json.loads(run.stdout)
+                summary = answer["summary"][0]
+                self.assertEqual((summary["released"], summary["failed"], summary["over_bound"]), (100, lost, lost), run.stderr)
+                self.assertEqual({job["cause"] for job in answer["jobs"] if job["verdict"] != "met"}, {"host"} if lost else set())
+        faults = self.file("version: 1\nfaults: [{kind: slow_transfers, times: 2}]\n", "slow.yaml")
+        self.refuses(self.tutti("run", LED, "--faults", faults),
+                     "--faults: a GPU leads these jobs, and what can go wrong there is 'host_stall'; for 'slow_transfers' give --conductor host\n")
+        self.assertNotEqual(self.tutti("run", LED, "--faults", faults, "--conductor", "host").returncode, 2)
 
     # One resource and one task: 5 visits of 10 us, 50 us once a region, and the copy of 10 us. A run takes three of 900
     # places, as above. Where nobody asks for a GPU the host leads jobs that overlap.
