@@ -90,7 +90,12 @@ class ConductorBase {
   TUTTI_HOST_DEVICE constexpr void look_at_host() {
     board_.keep_awake();
     if (take_back(0)) until_ = 0;  // no job that has arrived is behind the next one, but where that one waits, too
-    if (!board_.is_stopped()) return;
+    see_stop();
+  }
+  /// Looks whether no other job is to be released, until that is so: what is decided then is not made due again.
+  TUTTI_HOST_DEVICE constexpr void see_stop() {
+    if (is_stopped_ || !board_.is_stopped()) return;
+    is_stopped_ = true;
     jobs_.stop();
     until_ = 0;
   }
@@ -172,6 +177,7 @@ class ConductorBase {
   Ns until_ = 0;  // nothing is due before
   std::uint32_t looks_ = 0;
   std::uint32_t missed_ = 0;
+  bool is_stopped_ = false;
 };
 
 }  // namespace tutti::internal

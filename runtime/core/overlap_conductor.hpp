@@ -146,9 +146,7 @@ class OverlapConductor : ConductorBase<LedOperations, Board> {
       if (runs_[word].given_back < runs_[word].used && jobs_.awaits_set(word, now) && Base::take_back_of(word))
         until_ = 0;
     } else if (word == jobs_.count) {
-      if (!board_.is_stopped()) return;
-      jobs_.stop();
-      until_ = 0;
+      Base::see_stop();
     } else if (jobs_.running > 0 && board_.is_given_up()) {
       for (std::uint32_t i = 0; i < jobs_.resource_count && !over_; ++i)
         if (jobs_.resources[i].runs) give_up(jobs_.resources[i], now);

@@ -70,6 +70,7 @@ class Pipeline {
       for (int i = 0; i < kMostAtOnce; ++i) goes_on = conductor_->step(now_);
   }
   void look() { conductor_->look(); }
+  [[nodiscard]] Ns next_instant() const { return conductor_->next_instant(); }
 
   std::vector<std::uint64_t> armed, given_back;  // [tasks]
   std::vector<LedBatch> batches;
@@ -205,6 +206,20 @@ TEST(OverlapConductor, EndsAfterAStop) {
   world.look();
   world.play(60);
   EXPECT_EQ(world.records.size(), 2U);
+  EXPECT_FALSE(world.goes_on);
+}
+
+// The region under way ends at 6, and nothing is due before: a look makes only the first sight of a stop due.
+TEST(OverlapConductor, WaitsForWhatIsUnderWayAfterAStop) {
+  Pipeline world({every(8, 12, 100)}, lasting(6, 5));
+  world.play(1);
+  world.stopped = true;
+  world.look();
+  world.play(2);
+  world.look();
+  EXPECT_EQ(world.next_instant(), kNoInstant);
+  world.play(60);
+  EXPECT_EQ(world.records.size(), 1U);
   EXPECT_FALSE(world.goes_on);
 }
 
