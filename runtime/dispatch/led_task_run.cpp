@@ -205,11 +205,14 @@ void LedTaskRun::run_jobs() {
   }
 }
 
-/// All jobs were released, unless the run or their task was stopped; the records of the last ones may have found no
-/// room.
+/// All jobs were released, unless the run or their task was stopped: then those up to the last one with a record. The
+/// records of the last ones may have found no room.
 void LedTaskRun::drop_the_rest() {
-  for (std::uint32_t task = 0; task < led_tasks_.size() && !record_.interrupted; ++task)
-    if (!is_suspended(TaskId{task})) drop_unrecorded(task, led_tasks_[task].jobs);
+  for (std::uint32_t task = 0; task < led_tasks_.size(); ++task) {
+    const bool is_stopped = record_.interrupted || is_suspended(TaskId{task});
+    const std::uint64_t last = ahead_[task].empty() ? next_[task] : ahead_[task].back();
+    drop_unrecorded(task, is_stopped ? last : led_tasks_[task].jobs);
+  }
 }
 
 bool LedTaskRun::is_suspended(TaskId task) const {

@@ -1,6 +1,7 @@
 // Runs whose jobs overlap and which the simulated machine leads, beside their bounds: while the host is away, and while
 // it is away for longer than it may.
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -68,7 +69,8 @@ struct LedOverlap {
 /// Draws a set, and leads 150 jobs of it where it is admitted.
 /// @param oversleeps  the host, by so many ns at most, now and then
 /// @param hears  1 of so many programs hears of the ends of its jobs, and needs its buffers meanwhile; 0: none
-std::optional<LedOverlap> run_drawn(std::uint64_t seed, Duration host_away, int oversleeps, int hears) {
+/// @param until  the run is interrupted as so many jobs have ended; 0: it is not
+std::optional<LedOverlap> run_drawn(std::uint64_t seed, Duration host_away, int oversleeps, int hears, int until = 0) {
   Random random(seed);
   Station station(std::make_unique<DrowsyClock>(random, oversleeps), Station::make_sim, test::led_machine());
   TaskSet set = test::drawn_led_set(random, station.machine);
@@ -85,6 +87,9 @@ std::optional<LedOverlap> run_drawn(std::uint64_t seed, Duration host_away, int 
   options.jobs = 150;
   options.conductor = ConductorKind::Gpu;
   options.host_away = host_away;
+  std::atomic<bool> interrupted = false;
+  options.interrupted = &interrupted;
+  if (until > 0) options.on_job_end = [&, ended = 0](const JobRecord&) mutable { interrupted = ++ended >= until; };
   auto run = run_tasks(station.executor, *verdict.admitted, table, options);
   if (!run) return ADD_FAILURE() << run.error().text(), std::nullopt;
   EXPECT_FALSE(run->fatal) << run->fatal->text();
@@ -136,6 +141,28 @@ TEST(LedOverlap, CountsEachJobForWhichTheHostWasAwayTooLong) {
   }
   EXPECT_GT(away, test::rounds(1'000U));
   EXPECT_GE(dropped, away);
+}
+
+// Jobs that are on their way then go on to their ends. The host of odd seeds has buffers for so long that records of
+// dropped jobs find no room at times: they are dropped as well.
+TEST(LedOverlap, EndsWhereItIsInterrupted) {
+  std::uint64_t sets = 0, away = 0, behind = 0;  // jobs that end after the interruption
+  for (std::uint64_t seed = 1; seed <= test::rounds(std::uint64_t{800}); ++seed) {
+    const auto until = static_cast<int>(seed % 40) + 1;
+    const bool hears = seed % 2 == 1;
+    const auto ran = run_drawn(seed, Duration{1}, hears ? 100'000 : 10'000, hears ? 1 : 0, until);
+    if (!ran) continue;
+    ++sets;
+    away += expect_one_record_each(ran->set, ran->record, ran->record.jobs.size());
+    if (ran->record.jobs.size() == 150) continue;  // all were on their way
+    EXPECT_TRUE(ran->record.interrupted);
+    EXPECT_GE(ran->record.jobs.size(), static_cast<std::size_t>(until));
+    behind += ran->record.jobs.size() - static_cast<std::size_t>(until);
+    if (testing::Test::HasFailure()) FAIL() << "seed " << seed;
+  }
+  EXPECT_GT(sets, test::rounds(100U));
+  EXPECT_GT(away, test::rounds(100U));
+  EXPECT_GT(behind, test::rounds(100U));
 }
 
 }  // namespace
