@@ -114,8 +114,9 @@ void share_as(const Topology& machine, std::span<const LinkId> route, const Copy
       // A copy alone does not fill it more than to the brim.
       const double brim =
           machine.capacities(basis)[use.capacity.index()] / (use.cost * route_class.alone.at(basis).value);
-      const bool counts = basis == Basis::Guaranteed || !has_own || is_own(use);
-      use.cost *= std::min(counts ? load : bytes, brim);
+      const bool is_measured = !has_own || is_own(use);
+      const double elsewhere = basis == Basis::Guaranteed ? std::max(load, bytes) : bytes;
+      use.cost *= std::min(is_measured ? load : elsewhere, brim);
     }
   };
   add_load(route_class.uses, Basis::Nominal);

@@ -32,8 +32,8 @@ void cap(RouteClass& route_class, const Bandwidth& rate);
 /// Lets a route class share its links as copies with this cost do: with their weight, slower by the gaps of short rows,
 /// which then weigh as much less, and with their load on the capacities that both directions of a link share. The load
 /// is measured beside a copy of the same GPU: where both directions of that GPU's link share a capacity, other
-/// capacities have it in bounds alone, and in predictions the bytes with their gaps. Alone, a copy has the rate of its
-/// rows.
+/// capacities have it in bounds alone where it is more than the bytes with their gaps, and in predictions these. Alone,
+/// a copy has the rate of its rows.
 /// @param route  its links
 /// @param row    length of a row of copies of rows; > 0 where the cost has a gap
 void share_as(const Topology& machine, std::span<const LinkId> route, const CopyCost& cost, Bytes row,

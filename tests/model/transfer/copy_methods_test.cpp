@@ -183,11 +183,9 @@ TEST(CopyMethods, ShortRowsTakeMoreOfWhatBothDirectionsShare) {
   EXPECT_NEAR(length("3"), 22'000, 1e-6);
 }
 
-// The same rows beside a copy to another GPU, where all GPUs have 22 GB/s together, both ways: 5 GB/s of rows count as
-// 10 there, for their gaps, and leave the other its 10. A bound counts the load, four for a byte: 2 x level + level =
-// 22, and both take 100 / 7.33 us.
-TEST(CopyMethods, ShortRowsLoadTheLinkOfTheirGpuAndOthersInBoundsAlone) {
-  const Topology machine = test::make_machine(R"(  vertices:
+/// @param all  GB/s
+Topology machine_of_two_gpus(const std::string& all, const std::string& load) {
+  return test::make_machine(R"(  vertices:
     mem0: {kind: memory}
     cpu0: {kind: cpu}
     gpu0: {kind: gpu}
@@ -197,16 +195,33 @@ TEST(CopyMethods, ShortRowsLoadTheLinkOfTheirGpuAndOthersInBoundsAlone) {
     - {from: cpu0, to: gpu0, bandwidth: 10 GB/s, back: 10 GB/s}
     - {from: cpu0, to: gpu1, bandwidth: 10 GB/s, back: 10 GB/s}
   shared:
-    - {name: all, capacity: 22 GB/s, members: [{from: mem0, to: cpu0}, {from: cpu0, to: mem0}]}
+    - {name: all, capacity: )" +
+                            all + R"( GB/s, members: [{from: mem0, to: cpu0}, {from: cpu0, to: mem0}]}
     - {name: own, capacity: 20 GB/s, members: [{from: cpu0, to: gpu0}, {from: cpu0, to: mem0}]}
-  setup: {transfer: {up: 7 us, down: 7 us, rows_up: {nominal: 7 us, gap: 50 B, load: 3}}}
-)");
-  const std::string rows = "  - {from: mem0, to: gpu0, size: 50 kB, rows: 1000, pitch: 64 B}\n";
-  const std::string beside = rows + "  - {from: mem0, to: gpu1, size: 100 kB}\n";
-  EXPECT_NEAR(length_of(machine, beside), 17'000, 1e-6);
-  EXPECT_NEAR(length_of(machine, beside, Basis::Guaranteed), 7000 + 300'000.0 / 22, 1);
+  setup: {transfer: {up: 7 us, down: 7 us, rows_up: {nominal: 7 us, gap: 50 B, load: )" +
+                            load + "}}}\n");
+}
+
+const std::string kShortRows = "  - {from: mem0, to: gpu0, size: 50 kB, rows: 1000, pitch: 64 B}\n";
+const std::string kBesideAnotherGpu = kShortRows + "  - {from: mem0, to: gpu1, size: 100 kB}\n";
+
+// The same rows beside a copy to another GPU, where all GPUs have 22 GB/s together, both ways: 5 GB/s of rows count as
+// 10 there, for their gaps, and leave the other its 10. A bound counts the load, four for a byte: 2 x level + level =
+// 22, and both take 100 / 7.33 us.
+TEST(CopyMethods, ShortRowsLoadTheLinkOfTheirGpuAndOthersInBoundsAlone) {
+  const Topology machine = machine_of_two_gpus("22", "3");
+  EXPECT_NEAR(length_of(machine, kBesideAnotherGpu), 17'000, 1e-6);
+  EXPECT_NEAR(length_of(machine, kBesideAnotherGpu, Basis::Guaranteed), 7000 + 300'000.0 / 22, 1);
   // On its own link: 4 x 0.5 x level + level = 20.
-  EXPECT_NEAR(length_of(machine, rows + "  - {from: gpu0, to: mem0, size: 100 kB}\n"), 22'000, 1e-6);
+  EXPECT_NEAR(length_of(machine, kShortRows + "  - {from: gpu0, to: mem0, size: 100 kB}\n"), 22'000, 1e-6);
+}
+
+// A load of 0.2 is 1.2 for a byte on the link of the rows' GPU. Elsewhere each counts as two, in bounds as well: 2 x
+// 0.5 x level + level = 12.
+TEST(CopyMethods, ASmallLoadOfShortRowsShortensNoBoundOfOtherLinks) {
+  const Topology machine = machine_of_two_gpus("12", "0.2");
+  EXPECT_NEAR(length_of(machine, kBesideAnotherGpu), 7000 + 100'000.0 / 6, 1e-6);
+  EXPECT_NEAR(length_of(machine, kBesideAnotherGpu, Basis::Guaranteed), 7000 + 100'000.0 / 6, 1);
 }
 
 TEST(CopyMethods, CostsOfRowsAndOfOthersAreNotMixedUp) {
