@@ -334,6 +334,9 @@ std::string only_host(const RunCommand& command) {
   if (!command.scenario.empty())
     return "with --scenario the host releases each job at its instant; leave one of them out";
   if (!command.changes.empty()) return "with --changes the host admits tasks that come and go; leave one of them out";
+  if (!command.faults.empty()) return "with --faults things go wrong where the host leads; leave one of them out";
+  if (command.backend.simulated() && command.backend.clock_name() == "real")
+    return "the simulated machine leads runs on its virtual clock alone; leave '--clock real' out";
   return {};
 }
 

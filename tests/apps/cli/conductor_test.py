@@ -130,7 +130,10 @@ class Conductor(Programs):
     def test_runs_of_jobs_that_the_host_chooses(self):
         scenario = self.file("version: 1\njobs:\n- {task: look, arrival: 0, takes: 10 us}\n", "scenario.yaml")
         changes = self.file("version: 1\nchanges:\n- {at: 20 ms, remove: look}\n", "changes.yaml")
-        for words, why in ((["--scenario", scenario], "with --scenario the host releases each job at its instant; leave one of them out"),
+        faults = self.file("version: 1\nfaults:\n- {kind: host_stall, at: 5 ms, lasts: 1 ms}\n", "faults.yaml")
+        for words, why in ((["--faults", faults, "--jobs", "3"], "with --faults things go wrong where the host leads; leave one of them out"),
+                           (["--clock", "real", "--jobs", "3"], "the simulated machine leads runs on its virtual clock alone; leave '--clock real' out"),
+                           (["--scenario", scenario], "with --scenario the host releases each job at its instant; leave one of them out"),
                            (["--changes", changes, "--for", "50ms"], "with --changes the host admits tasks that come and go; leave one of them out")):
             run = self.tutti("run", LED, *words)
             self.assertEqual(run.returncode, 0, run.stderr)
