@@ -334,25 +334,18 @@ std::string only_host(const RunCommand& command) {
   if (!command.scenario.empty())
     return "with --scenario the host releases each job at its instant; leave one of them out";
   if (!command.changes.empty()) return "with --changes the host admits tasks that come and go; leave one of them out";
-  if (!command.faults.empty()) return "with --faults things go wrong where the host leads; leave one of them out";
   if (command.backend.simulated() && command.backend.clock_name() == "real")
     return "the simulated machine leads runs on its virtual clock alone; leave '--clock real' out";
   return {};
 }
 
-/// @errors InvalidInput: they are not of the simulated machine, or a GPU leads and has no part in one.
-Expected<RunFaults> faults_of(const RunCommand& command, const TaskSet& tasks) {
-  if (!command.backend.simulated())
-    return invalid_input("--faults: only the simulated machine has faults; give --backend sim");
-  auto faults = load_run_faults(command.faults, tasks);
-  if (!faults || !tasks.led_by_gpu) return faults;
-  for (const RunFault& fault : faults->faults)
+/// Why the host leads a run that these faults meet; empty: nothing.
+std::string only_host(const RunFaults& faults) {
+  for (const RunFault& fault : faults.faults)
     if (fault.kind != FaultKind::HostStall)
-      return invalid_input(
-          fmt::format("--faults: a GPU leads these jobs, and what can go wrong there is '{}'; for '{}' "
-                      "give --conductor host",
-                      to_string(FaultKind::HostStall), to_string(fault.kind)));
-  return faults;
+      return fmt::format("of faults a GPU that leads meets '{}' alone, and there is '{}'; leave one of them out",
+                         to_string(FaultKind::HostStall), to_string(fault.kind));
+  return {};
 }
 
 int run(const RunCommand& command) {
@@ -376,9 +369,15 @@ int run(const RunCommand& command) {
   const AdmissionController controller(**planner);
   std::optional<RunFaults> faults;
   if (!command.faults.empty()) {
-    auto loaded = faults_of(command, *tasks);
+    if (!command.backend.simulated())
+      return report_error(
+          {ErrorCode::InvalidInput, "--faults: only the simulated machine has faults; give --backend sim"});
+    auto loaded = load_run_faults(command.faults, *tasks);
     if (!loaded) return report_error(loaded.error());
     faults = *std::move(loaded);
+    if (const std::string why = only_host(*faults); tasks->led_by_gpu && !why.empty())
+      tasks = command.file.load_task_set(command.backend.no_peer, why);
+    if (!tasks) return report_error(tasks.error());
   }
   if (!command.scenario.empty()) return replay(command, controller, *tasks, faults, *options);
   if (!command.changes.empty()) return run_changing(command, controller, *tasks, faults, *options);
