@@ -159,12 +159,15 @@ LedSet LedTaskRun::make_set(std::span<const std::uint64_t> jobs, const RunOption
   return set;
 }
 
-/// The batches of a task's jobs, bound to each of its buffer sets.
+/// The batches of a task's jobs, bound to each of its buffer sets. The conductor measures a batch from before its gates
+/// until its end is seen, so with its own time.
 void LedTaskRun::add_batches(LedSet& set, std::size_t task) {
   auto& bound = tasks_[task].bound;
   if (!overlaps())
-    for (const BoundPlan& batch : bound.front())
-      set.batches.push_back({batch.plan.latest->alone().count(), kNoInstant});
+    for (const BoundPlan& batch : bound.front()) {
+      const Duration own = batch.plan.machine().setup().dispatch.guaranteed;
+      set.batches.push_back({add_saturating(batch.plan.latest->alone(), own).count(), kNoInstant});
+    }
   set.plans.push_back(std::exchange(bound, {}));
 }
 

@@ -107,6 +107,16 @@ TEST(LedTaskRun, SuspendsAsTheHostDoes) {
   EXPECT_EQ(one.jobs.size(), 3U);
 }
 
+// The conductor takes 50 ns of each batch, which the job's bound counts, and jobs are held up for 30 ns at most.
+TEST(LedTaskRun, TheTimeOfTheConductorMakesNoBatchLate) {
+  Station led(std::make_unique<VirtualClock>(), Station::make_sim, test::led_machine(Duration{50}));
+  TaskSet set{led.machine, Policy::Edf, {copying(led, "a", 60, 1000)}};
+  set.led_by_gpu = true;
+  const RunRecord record = run_by(ConductorKind::Gpu, set, led, false, 20).record;
+  EXPECT_EQ(record.jobs.size(), 20U);
+  for (const JobRecord& job : record.jobs) EXPECT_FALSE(job.broken);
+}
+
 /// A machine whose conductor leaves these records.
 class Recorded final : public DeviceBackend {
  public:
