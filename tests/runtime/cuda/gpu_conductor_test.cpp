@@ -350,7 +350,8 @@ TEST_P(GpuConductor, LeadsJobsThatOverlap) {
   }
 }
 
-// A kernel has its GPU half of the time, and copies of another task to that GPU and back go on beside it.
+// A kernel has its GPU half of the time, and copies of another task to that GPU and back go on beside it: every other
+// time they are released as it has 5 ms left.
 TEST_P(GpuConductor, LeadsCopiesBesideKernels) {
   const VertexId mem = station.at("mem0"), gpu = station.at("gpu0");
   Task holds;
@@ -361,6 +362,7 @@ TEST_P(GpuConductor, LeadsCopiesBesideKernels) {
   copies.name = "copies";
   copies.period = milliseconds{30};
   copies.deadline = milliseconds{90};
+  copies.offset = milliseconds{5};
   copies.steps = {station.batch({copy_stream("up", mem, gpu, 4096)}),
                   station.batch({copy_stream("down", gpu, mem, 4096)})};
   TaskSet set{station.machine, Policy::Edf, {holds, copies}};
