@@ -210,7 +210,8 @@ tutti_job_record c_record_of(const JobRecord& job) {
           job.deadline.count(),
           job.missed() ? 1 : 0,
           job.verdict.data(),
-          job.task_name.c_str()};
+          job.task_name.c_str(),
+          job.seen ? job.seen->count() : -1};
 }
 
 TaskProgram program_of(const tutti_task_program& program) {

@@ -144,6 +144,7 @@ struct JobRecord {
   std::optional<BrokenBound> broken = {};
   std::string_view verdict = "met";  ///< met, missed, failed, aborted, dropped, skipped or never_run
   std::string task_name = {};
+  std::optional<Duration> seen = {};  ///< when the host had its record; absent: the host led it, or it never ran
 
   /// Whether it met no deadline although it was released.
   [[nodiscard]] bool missed() const {
@@ -193,6 +194,7 @@ struct TaskSummary {
   Duration worst_response{};    ///< of the jobs that ended without an error; 0 of none
   Duration worst_lateness{};    ///< from when a job was ready, and the dispatcher free, until that was seen
   TriggerCounts triggers = {};  ///< of a task whose release is external
+  std::optional<Duration> worst_response_at_host = {};  ///< until the host had the record, where a GPU led
 };
 
 /// What came of tasks that share a part of the machine, when GPUs of it were lost: those that need none of them were

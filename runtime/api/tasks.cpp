@@ -8,6 +8,7 @@
 #include "model/batch/compile_batch.hpp"
 #include "runtime/api/handles.hpp"
 #include "runtime/dispatch/led_task_run.hpp"
+#include "sched/tasks/led_set.hpp"
 #include "sched/tasks/task_yaml.hpp"
 #include "sched/whatif/capacity.hpp"
 #include "sched/whatif/remedies.hpp"
@@ -47,7 +48,8 @@ std::vector<TaskVerdict> tasks_of(const Question& question, const internal::Admi
   std::vector<TaskVerdict> tasks;
   for (std::size_t i = 0; i < verdict.timings.size(); ++i)
     tasks.push_back({question.name_of(internal::TaskId{i}), verdict.timings[i].wcet, verdict.timings[i].deadline,
-                     verdict.worst_responses[i]});
+                     verdict.worst_responses[i],
+                     internal::bound_at_host(question.tasks(), verdict.worst_responses[i])});
   return tasks;
 }
 

@@ -81,6 +81,8 @@ struct TaskVerdict {
   Duration wcet{};                              ///< bound of a job, margin included
   Duration deadline{};                          ///< from the arrival
   std::optional<Duration> worst_response = {};  ///< from the arrival, where a test bounds it
+  /// The same until the host has taken the record, where a GPU leads and the machine has the costs of its host.
+  std::optional<Duration> worst_response_at_host = {};
 };
 
 /// Interval in which more must be done than there is time.

@@ -273,6 +273,7 @@ typedef struct tutti_job_record {
   int missed;            /**< 0 or 1 */
   const char* verdict;   /**< met, missed, failed, aborted, dropped, skipped or never_run */
   const char* task_name; /**< valid during the call */
+  int64_t seen_ns;       /**< when the host had its record; -1: the host led it, or it never ran */
 } tutti_job_record;
 
 /** Memory of the program for a buffer that a task names. */

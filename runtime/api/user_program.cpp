@@ -159,6 +159,7 @@ tutti::JobRecord record_of(const JobRecord& job, const Task& task) {
   }
   record.verdict = to_string(job.verdict);
   record.task_name = task.name;
+  record.seen = job.seen;
   return record;
 }
 

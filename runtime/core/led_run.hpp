@@ -8,6 +8,7 @@
 #include "runtime/core/led_arrays.hpp"
 #include "runtime/core/overlap_conductor.hpp"
 #include "runtime/core/set_conductor.hpp"
+#include "sched/tasks/led_set.hpp"
 
 namespace tutti::internal {
 
@@ -59,8 +60,12 @@ class LedRun {
 
   /// How long the host may be away: until the first of the queues that are full now would be empty.
   [[nodiscard]] virtual Duration host_away() const = 0;
-  /// Arms runs, as many as are wanted ahead. Allocates nothing.
-  virtual void arm() = 0;
+  /// Arms as little as it can: a lane, at most. Allocates nothing. @return whether more is wanted ahead
+  virtual bool arm_some() = 0;
+  /// Arms runs, as many as are wanted ahead.
+  void arm() {
+    while (arm_some()) continue;
+  }
   /// Starts the run's time. @param epoch  its start on the clock, not before now @pre armed
   virtual void begin(Duration epoch) = 0;
   /// The next record, in the order in which jobs ended; nothing: none has ended since.
@@ -73,7 +78,9 @@ class LedRun {
   [[nodiscard]] virtual bool is_over() = 0;
   /// What has broken it: then nothing more comes.
   [[nodiscard]] virtual std::optional<Error> fault() = 0;
-  /// When the host must look again at the latest, so that queues stay full; on the clock.
+  /// Now, on what the instants of records are on. @pre begun
+  [[nodiscard]] virtual Ns now() = 0;
+  /// When the host must look again, so that queues stay full and ends are seen within `kLongestLook`; on the clock.
   [[nodiscard]] virtual Duration next_look() = 0;
 };
 

@@ -14,8 +14,9 @@ constexpr std::uint32_t kRounds = 12;
 constexpr Duration kAnswerPatience = std::chrono::milliseconds{20};
 constexpr Duration kPatienceWhenArming = std::chrono::microseconds{300};
 constexpr Duration kPause = std::chrono::milliseconds{20};
-/// Largest growth of the error of a timer since it was last asked, and for how long that shall hold.
+/// Growth of the error of a timer that gates allow for.
 constexpr Duration kWrong = std::chrono::microseconds{1};
+/// For how long a timer that was asked shall be known well enough.
 constexpr Duration kAhead = std::chrono::milliseconds{20};
 
 }  // namespace
@@ -76,9 +77,9 @@ bool GpuClock::ask(Duration patience) {
   return true;
 }
 
-void GpuClock::refresh() {
+void GpuClock::refresh(Duration wrong) {
   const Duration now = clock_->now();
-  if (now < next_ || fit_.uncertainty(now + kAhead) <= kWrong) return;
+  if (now < next_ || fit_.uncertainty(now + kAhead) <= wrong) return;
   ask(kPatienceWhenArming);
   next_ = now + kPause;
 }

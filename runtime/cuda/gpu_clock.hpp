@@ -25,7 +25,8 @@ class GpuClock {
   /// occupied. Allocates nothing.
   bool ask(Duration patience);
   /// Asks if the timer will soon not be known well enough.
-  void refresh();
+  /// @param wrong  largest growth of its error since it was last asked
+  void refresh(Duration wrong = std::chrono::microseconds{1});
 
   /// Adds an observation: a thread of the GPU saw at `timer` a store that the host made at `stored`.
   void add_seen(Duration stored, TimerValue timer) { fit_.add_seen(stored, static_cast<std::int64_t>(timer)); }

@@ -15,8 +15,10 @@
 namespace tutti::internal::cuda {
 namespace {
 
-/// How often the host looks for records and arms anew, at least: where programs wait for the ends of jobs, and else.
-constexpr Duration kLook = std::chrono::milliseconds{1}, kSeldom = std::chrono::milliseconds{5};
+/// How often the host looks for records and arms anew, at least, where programs wait for the ends of jobs.
+constexpr Duration kLook = std::chrono::milliseconds{1};
+/// How wrong the leader's timer may be where the host asks how long ago a job ended.
+constexpr Duration kMostDrift = std::chrono::microseconds{20};
 
 }  // namespace
 
@@ -355,9 +357,20 @@ Expected<void> GpuConductor::make_arrays() {
 
 // ---- the run
 
-void GpuConductor::arm() {
+/// Tasks take turns, a run each: the queues of all of them last.
+bool GpuConductor::arm_some() {
   if (!launched_) launch();
-  for (std::size_t task = 0; task < tasks_.size(); ++task) arm(task);
+  const auto has_room = [&](std::size_t place) {
+    return tasks_[place].armed < std::min(tasks_[place].ended + tasks_[place].depth, set_.tasks[place].count());
+  };
+  for (std::size_t tried = 0; tried < tasks_.size() && !fault_ && !over_; ++tried) {
+    if (has_room(arming_)) {
+      arm_lane(arming_);
+      return true;
+    }
+    arming_ = (arming_ + 1) % tasks_.size();
+  }
+  return false;
 }
 
 void GpuConductor::launch() {
@@ -369,22 +382,24 @@ void GpuConductor::launch() {
   note(cudaGetLastError(), "launch_conductor", leader_);
 }
 
-void GpuConductor::arm(std::size_t place) {
+void GpuConductor::arm_lane(std::size_t place) {
   Task& task = tasks_[place];
-  const std::uint64_t until = std::min(task.ended + task.depth, set_.tasks[place].count());
-  for (; task.armed < until && !fault_ && !over_; ++task.armed) {
-    for (Lane& lane : task.lanes) {
-      static_cast<void>(cudaSetDevice(lane.on.device));
-      for (const auto& call : lane.sets[task.armed % lane.sets.size()].calls)
-        if (!note(call(), "arming a run", lane.on.device)) return;
-    }
-    HostSignal<std::uint64_t>(&task_words_[place].armed).set(task.armed + 1);
-  }
+  Lane& lane = task.lanes[task.armed_lanes];
+  static_cast<void>(cudaSetDevice(lane.on.device));
+  for (const auto& call : lane.sets[task.armed % lane.sets.size()].calls)
+    if (!note(call(), "arming a run", lane.on.device)) return;
+  if (++task.armed_lanes < task.lanes.size()) return;
+  task.armed_lanes = 0;
+  HostSignal<std::uint64_t>(&task_words_[place].armed).set(++task.armed);
+  arming_ = (place + 1) % tasks_.size();
 }
 
 void GpuConductor::begin(Duration epoch) {
-  HostSignal<std::uint64_t>(&run_words_->epoch).set(static_cast<TimerValue>(clock_->line().timer_at(epoch)));
+  epoch_ = static_cast<TimerValue>(clock_->line().timer_at(epoch));
+  HostSignal<std::uint64_t>(&run_words_->epoch).set(epoch_);
 }
+
+Ns GpuConductor::now() { return clock_->line().timer_at(backend_.clock.now()) - static_cast<Ns>(epoch_); }
 
 std::optional<LedRecord> GpuConductor::take() {
   LedSlot& slot = records_[taken_ % records_.size()];
@@ -442,7 +457,8 @@ bool GpuConductor::is_over() {
 
 Duration GpuConductor::next_look() {
   constexpr Duration kAtOnce = std::chrono::microseconds{100};
-  return backend_.clock.now() + std::clamp(host_away_ / 4, kAtOnce, reads_ ? kLook : kSeldom);
+  clock_->refresh(kMostDrift);
+  return backend_.clock.now() + std::clamp(host_away_ / 4, kAtOnce, reads_ ? kLook : kLongestLook);
 }
 
 bool GpuConductor::note(cudaError_t status, const char* call, int device) {
@@ -454,8 +470,9 @@ bool GpuConductor::note(cudaError_t status, const char* call, int device) {
 }
 
 /// Opens the gates of all runs that are armed and have had no job: they run to their ends. What is on GPUs that are
-/// lost is not waited for.
+/// lost is not waited for. Lanes of a run wait for each other, so all of them are armed.
 void GpuConductor::let_out() {
+  while (tasks_[arming_].armed_lanes > 0 && !fault_) arm_lane(arming_);
   for (const Gate& gate : gates_) {
     const DeviceGuard guard(gate.device);
     launch_led_release(backend_.lanes.at(gate.device).service(), gate.words,

@@ -31,13 +31,14 @@ class GpuConductor final : public LedRun {
   ~GpuConductor() override;
 
   [[nodiscard]] Duration host_away() const override { return host_away_; }
-  void arm() override;
+  bool arm_some() override;
   void begin(Duration epoch) override;
   [[nodiscard]] std::optional<LedRecord> take() override;
   void give_back(std::uint32_t task) override;
   void stop() override { HostSignal<std::uint64_t>(&run_words_->stop).set(1); }
   [[nodiscard]] bool is_over() override;
   [[nodiscard]] std::optional<Error> fault() override { return fault_; }
+  [[nodiscard]] Ns now() override;
   [[nodiscard]] Duration next_look() override;
 
  private:
@@ -50,6 +51,7 @@ class GpuConductor final : public LedRun {
     std::vector<Lane> lanes{};  ///< of its batches, in their order
     std::uint64_t depth = 1;    ///< runs that are armed ahead
     std::uint64_t armed = 0, ended = 0;
+    std::size_t armed_lanes = 0;  ///< of the run behind the armed ones
   };
   GpuConductor(BoundDevices& backend, LedSet set) : backend_(backend), set_(std::move(set)) {}
   using Lists = std::vector<std::vector<CommandList>>;  // [tasks][batches]
@@ -65,7 +67,7 @@ class GpuConductor final : public LedRun {
   void add_arrays(GpuArrays& arrays, LedOperations& operations, std::size_t sets) const;
   Expected<void> make_arrays();
   void launch();
-  void arm(std::size_t task);
+  void arm_lane(std::size_t task);
   bool note(cudaError_t status, const char* call, int device);
   void note_end(const LedRecord& record);
   void end_conductor();
@@ -82,6 +84,7 @@ class GpuConductor final : public LedRun {
   cudaStream_t conductor_ = nullptr;  // lent; null: none yet
   std::vector<std::pair<int, cudaStream_t>> lent_;
   std::vector<Task> tasks_;
+  std::size_t arming_ = 0;                  // task whose run is being armed, or was last
   std::vector<LedBatchWords> batch_words_;  // [batches of all tasks]
   struct Gate {
     LedGate* words;
@@ -99,7 +102,8 @@ class GpuConductor final : public LedRun {
   LedWork work_;
   std::optional<PoolRun> pool_run_;  // while it is armed
   Duration host_away_{};
-  bool reads_ = false;  // the program reads what jobs leave
+  bool reads_ = false;       // the program reads what jobs leave
+  std::uint64_t epoch_ = 0;  // on the leader's timer
   bool launched_ = false;
   bool over_ = false;
   std::uint64_t taken_ = 0;

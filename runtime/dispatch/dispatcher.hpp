@@ -36,8 +36,9 @@ struct JobRecord {
   /// The job was over its bound or missed its deadline, or one of its batches was over its latest finish.
   std::optional<BrokenBound> broken{};
   JobVerdict verdict = JobVerdict::Met;
-  Duration ready{};  ///< with its jitter
-  JobLoad load{};    ///< where its time went, once it has finished
+  Duration ready{};                ///< with its jitter
+  JobLoad load{};                  ///< where its time went, once it has finished
+  std::optional<Duration> seen{};  ///< when the host had its record; absent: the host led it, or it never ran
 
   /// Whether it met no deadline although it was released. A job that failed counts as that alone.
   [[nodiscard]] bool missed() const { return met_no_deadline(verdict); }
@@ -46,6 +47,8 @@ struct JobRecord {
   /// Response time that a bound limits: from the arrival to the finish, without `programs`.
   /// @pre it was run.
   [[nodiscard]] Duration response() const { return *finish - arrival - programs; }
+  /// The same until the host had its record. @pre it was seen.
+  [[nodiscard]] Duration response_at_host() const { return *seen - arrival - programs; }
   /// From the arrival until its result is read. @pre it was run.
   [[nodiscard]] Duration end_to_end() const { return *finish - arrival + after; }
 };

@@ -200,9 +200,9 @@ void LedTaskRun::run_jobs() {
     }
     if (over) return drop_the_rest();
     if (!record_.interrupted && was_interrupted()) led_->stop();
+    if (led_->arm_some()) continue;  // ends are seen meanwhile
     over = led_->is_over();
     if (over) continue;  // its last records
-    led_->arm();
     ledger_.review();
     wait_for(std::min(led_->next_look(), next_news().at));
   }
@@ -288,6 +288,7 @@ void LedTaskRun::end(const LedRecord& record) {
   std::optional<Error> error;
   if (record.kind != LedRecord::Kind::Ended) error = led_->fault().value_or(machine_is_gone());
   EndedJob ended = ended_job(ready, start, finish, std::move(error), false);
+  ended.record.seen = Duration{led_->now()};
   ended.chunks = nullptr;  // what the conductor has measured of its batches is in the record
   if (record.excess > 0) ended.broken = BrokenBound{BoundCause::Transfer, Duration{record.excess}, {}};
   ended.excesses.add(BoundCause::Blocking, blocking_.total());

@@ -80,10 +80,11 @@ SimLedRun::Conductor SimLedRun::make_conductor() {
                                     indices_.data(), flights_.data(), SimBoard{this});
 }
 
-void SimLedRun::arm() {
+bool SimLedRun::arm_some() {
   advance();
   for (std::size_t i = 0; i < armed_.size(); ++i)
     armed_[i] = std::min(runs_[i].used + ahead_[i], set_.tasks[i].count());
+  return false;
 }
 
 void SimLedRun::begin(Duration epoch) {
@@ -124,14 +125,18 @@ std::optional<Error> SimLedRun::fault() {
   return fault_;
 }
 
+Ns SimLedRun::now() { return (backend_->clock_->now() - epoch_).count(); }
+
 Duration SimLedRun::next_look() {
   advance();
   const Duration now = backend_->clock_->now();
   if (!begun_ || over_) return now;
   // A program that reads what jobs leave sees each end. Jobs in time end by the last deadline: then the host looks at
-  // the end of what is late.
+  // the end of what is late. Nothing ends before the next instant.
   const bool reads = std::ranges::any_of(set_.tasks, &LedTask::is_read);
-  const Duration end{reads ? std::max(next_instant(), at_ + 1) : std::max(last_deadline_, next_instant())};
+  const Ns next = next_instant();
+  const Duration end{reads ? std::max(next, at_ + 1)
+                           : std::min(std::max(last_deadline_, next), add(next, kLongestLook.count()))};
   const Duration half = std::max(host_away_ / 2, Duration{1});
   return std::min(add_saturating(now, half), add_saturating(epoch_, end));
 }

@@ -37,7 +37,7 @@ class SimLedRun final : public LedRun {
   SimLedRun& operator=(const SimLedRun&) = delete;
 
   [[nodiscard]] Duration host_away() const override { return host_away_; }
-  void arm() override;
+  bool arm_some() override;
   void begin(Duration epoch) override;
   [[nodiscard]] std::optional<LedRecord> take() override;
   void give_back(std::uint32_t task) override;
@@ -45,6 +45,7 @@ class SimLedRun final : public LedRun {
   [[nodiscard]] bool is_over() override;
   /// Why a kernel failed; its job has no record.
   [[nodiscard]] std::optional<Error> fault() override;
+  [[nodiscard]] Ns now() override;
   [[nodiscard]] Duration next_look() override;
 
  private:

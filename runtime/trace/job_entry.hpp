@@ -64,9 +64,12 @@ struct JobEntry {
   Duration after{};                     ///< from the finish until its program had read its result; >= 0
   std::uint32_t overruns = 0;           ///< kernels that took longer than their declared worst
   std::optional<BrokenBound> broken{};  ///< it exceeded its bound, or one of its batches its latest finish
+  std::optional<Duration> seen{};       ///< when the host had its record; absent: the host led it, or it did not finish
 
   /// Response time that a bound limits. @pre it has a finish.
   [[nodiscard]] Duration response() const { return *finish - arrival - programs; }
+  /// The same until the host had its record. @pre it was seen.
+  [[nodiscard]] Duration response_at_host() const { return *seen - arrival - programs; }
   /// The task whose jobs were the cause of `broken`, where it was another.
   [[nodiscard]] std::optional<TaskId> caused_by() const { return broken ? broken->by : std::nullopt; }
   /// From the arrival until its result is read. @pre it has a finish.

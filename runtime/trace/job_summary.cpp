@@ -12,6 +12,7 @@ void JobSummary::add(const JobEntry& job) noexcept {
   if (job.completed()) {
     responses_.add(job.response());
     worst_end_to_end_ = std::max(worst_end_to_end_, job.end_to_end());
+    if (job.seen) worst_at_host_ = std::max(worst_at_host_, std::optional(job.response_at_host()));
   }
   if (job.broken) {
     ++causes_[static_cast<std::size_t>(job.broken->cause)];
@@ -25,6 +26,7 @@ void JobSummary::merge(const JobSummary& other) noexcept {
   overruns_ += other.overruns_;
   worst_excess_ = std::max(worst_excess_, other.worst_excess_);
   worst_end_to_end_ = std::max(worst_end_to_end_, other.worst_end_to_end_);
+  worst_at_host_ = std::max(worst_at_host_, other.worst_at_host_);
   responses_.merge(other.responses_);
   lateness_.merge(other.lateness_);
 }

@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "runtime/trace/duration_histogram.hpp"
 #include "runtime/trace/job_entry.hpp"
@@ -34,6 +35,8 @@ class JobSummary {
   [[nodiscard]] const DurationHistogram& lateness() const { return lateness_; }
   /// 0 of none.
   [[nodiscard]] Duration worst_end_to_end() const { return worst_end_to_end_; }
+  /// Until the host had the record, of jobs that a GPU led; absent: of none.
+  [[nodiscard]] std::optional<Duration> worst_at_host() const { return worst_at_host_; }
 
   friend bool operator==(const JobSummary&, const JobSummary&) = default;
 
@@ -42,6 +45,7 @@ class JobSummary {
   std::array<std::uint64_t, kBoundCauses> causes_{};
   std::uint64_t overruns_ = 0;
   Duration worst_excess_{}, worst_end_to_end_{};
+  std::optional<Duration> worst_at_host_{};
   DurationHistogram responses_, lateness_;
 };
 

@@ -17,7 +17,7 @@ constexpr std::size_t kTypeAt = kCrcAt + 4;  // the checksum covers everything f
 constexpr std::size_t kLengthAt = kTypeAt + 2;
 constexpr std::size_t kMostVarint = 10;
 constexpr std::size_t kMostStreamTimesOfFormat1 = 2048;
-constexpr std::size_t kMostFields = 16 * kMostVarint;  // of a job, but for its stream times
+constexpr std::size_t kMostFields = 17 * kMostVarint;  // of a job, but for its stream times
 
 // Flags of a job, above its verdict.
 constexpr std::uint64_t kVerdictMask = 7;
@@ -25,6 +25,7 @@ constexpr std::uint64_t kStarted = 8;
 constexpr std::uint64_t kFinished = 16;
 constexpr std::uint64_t kCaused = 32;
 constexpr std::uint64_t kBroken = 64;
+constexpr std::uint64_t kSeen = 128;
 
 std::uint32_t crc_of(std::span<const std::byte> bytes) {
   return static_cast<std::uint32_t>(
@@ -74,7 +75,7 @@ class Cursor {
 
 std::uint64_t flags_of(const JobEntry& entry) {
   return static_cast<std::uint64_t>(entry.verdict) | (entry.start ? kStarted : 0) | (entry.finish ? kFinished : 0) |
-         (entry.caused_by() ? kCaused : 0) | (entry.broken ? kBroken : 0);
+         (entry.caused_by() ? kCaused : 0) | (entry.broken ? kBroken : 0) | (entry.seen ? kSeen : 0);
 }
 
 void put_streams(Cursor& to, Duration arrival, std::span<const StreamTime> streams) {
@@ -161,6 +162,7 @@ void RecordWriter::put(const JobEntry& entry, std::span<const StreamTime> stream
     to.put(static_cast<std::uint64_t>(entry.broken->cause));
     to.put(entry.broken->excess);
   }
+  if (entry.seen) to.put(cut(*entry.seen), arrival);
   put_streams(to, arrival, streams.first(std::min(streams.size(), kMostStreamTimes)));
   size_ = static_cast<std::size_t>(to.at() - bytes_.data());
 }
@@ -265,7 +267,7 @@ void FieldReader::job(RecordType type, JobEntry& entry, std::vector<StreamTime>&
   entry = {};
   entry.task = TaskId(position());
   entry.index = number();
-  const std::uint64_t flags = number_below(2 * kBroken);
+  const std::uint64_t flags = number_below(2 * kSeen);
   if ((flags & kVerdictMask) >= kJobVerdicts) return fail();
   entry.verdict = static_cast<JobVerdict>(flags & kVerdictMask);
   entry.arrival = time();
@@ -283,6 +285,7 @@ void FieldReader::job(RecordType type, JobEntry& entry, std::vector<StreamTime>&
     const auto cause = static_cast<BoundCause>(number_below(kBoundCauses));
     entry.broken = BrokenBound{cause, time(), by};
   }
+  if ((flags & kSeen) != 0) entry.seen = time(entry.arrival);
   stream_times(type, entry, streams);
 }
 

@@ -205,7 +205,7 @@ class RecordWriter {
 };
 
 /// Most bytes that a job takes in a payload: numbers of 32 bits take 5 at most, of 64 bits 10, times 9.
-inline constexpr std::size_t kMostJobBytes = 160 + (2 * 5 + 4 * 9) * kMostStreamTimes;
+inline constexpr std::size_t kMostJobBytes = 170 + (2 * 5 + 4 * 9) * kMostStreamTimes;
 
 /// Reads the fields of one payload. Where a field is missing or wrong, it and all behind it are 0 and `ok` is false.
 class FieldReader {

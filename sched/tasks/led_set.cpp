@@ -151,4 +151,17 @@ Expected<void> can_be_led(const TaskSet& set) { return none_or(obstacle_in(set))
 
 Expected<void> can_be_led_overlapping(const TaskSet& set) { return none_or(obstacle_to_overlap(set)); }
 
+std::optional<Duration> host_sees_within(const TaskSet& set) {
+  if (!set.led_by_gpu) return std::nullopt;
+  const SetupTimes& by_host = set.machine->spec().setup;
+  const Duration held_up = by_host.job.guaranteed, arming = by_host.dispatch.guaranteed;
+  if (held_up == Duration{0} || arming == Duration{0}) return std::nullopt;
+  return add_saturating(add_saturating(kLongestLook, held_up), add_saturating(arming, set.host_away));
+}
+
+std::optional<Duration> bound_at_host(const TaskSet& set, std::optional<Duration> at_device) {
+  const auto within = host_sees_within(set);
+  return within && at_device ? std::optional(add_saturating(*at_device, *within)) : std::nullopt;
+}
+
 }  // namespace tutti::internal

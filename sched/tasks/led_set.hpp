@@ -1,5 +1,7 @@
 #pragma once
+#include <chrono>
 #include <cstddef>
+#include <optional>
 
 #include "model/base/error.hpp"
 #include "sched/tasks/task.hpp"
@@ -13,6 +15,9 @@ inline constexpr std::size_t kMostLedTasks = 28;
 /// other.
 inline constexpr std::size_t kMostLedLanes = 27;
 
+/// The host looks at a run that a GPU leads this often, at least, while it is not held up.
+inline constexpr Duration kLongestLook = std::chrono::milliseconds{5};
+
 /// Whether a GPU can lead the jobs of a set: periodic ones that need nothing of the host while they run.
 /// @errors InvalidInput: what it cannot lead, a sentence with the task and what would be right; the first one found.
 [[nodiscard]] Expected<void> can_be_led(const TaskSet& set);
@@ -21,5 +26,13 @@ inline constexpr std::size_t kMostLedLanes = 27;
 /// `overlap: on`
 /// @errors as there
 [[nodiscard]] Expected<void> can_be_led_overlapping(const TaskSet& set);
+
+/// How long after the end of a job that a GPU led the host has taken its record, at most: it looks every
+/// `kLongestLook`, may be held up once (`setup.job`), arms a lane in between, which is less than dispatching a batch
+/// (`setup.dispatch`), and may be away for as long as the set asks.
+/// @return nothing where the host leads, and where the machine lacks one of those costs.
+[[nodiscard]] std::optional<Duration> host_sees_within(const TaskSet& set);
+/// Bound of a response until then. @param at_device  bound of the response itself; nothing: none is known
+[[nodiscard]] std::optional<Duration> bound_at_host(const TaskSet& set, std::optional<Duration> at_device);
 
 }  // namespace tutti::internal

@@ -30,6 +30,7 @@
 #include "runtime/dispatch/run_journal.hpp"
 #include "runtime/triggers/trigger_sources.hpp"
 #include "sched/admission/task_changes_yaml.hpp"
+#include "sched/tasks/led_set.hpp"
 #include "sched/whatif/run_faults_yaml.hpp"
 #include "sched/whatif/scenario_yaml.hpp"
 
@@ -144,7 +145,7 @@ std::vector<MeasuredTask> measured_tasks(const PlannedTaskSet& planned, const Wo
   std::vector<MeasuredTask> tasks;
   for (std::size_t i = 0; i < planned.tasks.tasks.size(); ++i)
     tasks.push_back({planned.tasks.tasks[i].name, planned.tasks.tasks[i].deadline, bound_of(bounds, i),
-                     predicted_length(planned, TaskId(i))});
+                     predicted_length(planned, TaskId(i)), bound_at_host(planned.tasks, bound_of(bounds, i))});
   return tasks;
 }
 

@@ -67,6 +67,17 @@ class MetricsText {
     each([&](const std::string& task, const MeasuredTask& of, const JobSummary&) {
       if (of.bound) put("tutti_response_bound_seconds{{task=\"{}\"}} {}\n", task, in_seconds(*of.bound));
     });
+    head("tutti_worst_response_at_host_seconds", "gauge",
+         "Worst time from the arrival until the host had the record, of jobs that a GPU led.");
+    each([&](const std::string& task, const MeasuredTask&, const JobSummary& summary) {
+      if (const auto worst = summary.worst_at_host())
+        put("tutti_worst_response_at_host_seconds{{task=\"{}\"}} {}\n", task, in_seconds(*worst));
+    });
+    head("tutti_response_bound_at_host_seconds", "gauge", "Bound on that time.");
+    each([&](const std::string& task, const MeasuredTask& of, const JobSummary&) {
+      if (of.bound_at_host)
+        put("tutti_response_bound_at_host_seconds{{task=\"{}\"}} {}\n", task, in_seconds(*of.bound_at_host));
+    });
     head("tutti_deadline_seconds", "gauge", "Relative deadline.");
     each([&](const std::string& task, const MeasuredTask& of, const JobSummary&) {
       put("tutti_deadline_seconds{{task=\"{}\"}} {}\n", task, in_seconds(of.deadline));

@@ -12,6 +12,7 @@
 #include "model/base/joined.hpp"
 #include "runtime/core/clock.hpp"
 #include "sched/analyses/utilization.hpp"
+#include "sched/tasks/led_set.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -179,6 +180,8 @@ std::string conductor_text(const TaskSet& set, std::optional<Duration> host_away
     text += "  all runs were armed before the first job: the host may be away until the end\n";
   else if (host_away)
     text += fmt::format("  the host may be away for {}\n", to_string(*host_away));
+  if (const auto within = host_sees_within(set))
+    text += fmt::format("  the host sees each end within {}\n", to_string(*within));
   return text;
 }
 
@@ -382,6 +385,7 @@ Json verdict_json(const TaskSet& set, const AdmissionVerdict& verdict, const std
                      {"jitter_ms", to_ms(timing.jitter)},
                      {"worst_response_ms", json_ms(response)},
                      {"slack_ms", response ? Json(to_ms(timing.deadline - *response)) : Json(nullptr)}});
+    if (set.led_by_gpu) tasks.back()["worst_response_at_host_ms"] = json_ms(bound_at_host(set, response));
     if (verdict.overlap) tasks.back()["stages"] = stages_json(set, *verdict.overlap, TaskId{i});
   }
   const bool apart = verdict.partitions.size() > 1;

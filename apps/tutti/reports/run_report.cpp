@@ -7,6 +7,7 @@
 
 #include "apps/table.hpp"
 #include "apps/tutti/reports/outcome.hpp"
+#include "sched/tasks/led_set.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -20,6 +21,7 @@ struct TaskSummary {
   std::uint64_t over_bound = 0;
   std::optional<Duration> worst_response;
   std::optional<Duration> worst_end_to_end;
+  std::optional<Duration> worst_at_host;
 };
 
 std::vector<TaskSummary> summarize(const RunRecord& record) {
@@ -35,6 +37,7 @@ std::vector<TaskSummary> summarize(const RunRecord& record) {
     if (row.completed == 0) continue;
     row.worst_response = jobs.responses().largest();
     row.worst_end_to_end = jobs.worst_end_to_end();
+    row.worst_at_host = jobs.worst_at_host();
   }
   return summary;
 }
@@ -218,6 +221,7 @@ Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord&
          {"cause", job.broken ? Json(to_string(job.broken->cause)) : Json(nullptr)},
          {"caused_by", job.broken && job.broken->by ? Json(set.tasks[job.broken->by->index()].name) : Json(nullptr)},
          {"over_by_ms", job.broken ? Json(to_ms(job.broken->excess)) : Json(nullptr)}});
+    if (set.led_by_gpu) jobs.back()["seen_ms"] = json_ms(job.seen);
   }
   Json summary = Json::array();
   const auto rows = summarize(record);
@@ -233,6 +237,11 @@ Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord&
                        {"over_bound", rows[i].over_bound},
                        {"worst_end_to_end_ms", json_ms(rows[i].worst_end_to_end)},
                        {"triggers", triggers_json(triggers_of(set, record, i))}});
+    if (!set.led_by_gpu) continue;
+    summary.back()["worst_response_at_device_ms"] = json_ms(rows[i].worst_response);
+    summary.back()["bound_at_device_ms"] = json_ms(bound_of(bounds, i));
+    summary.back()["worst_response_at_host_ms"] = json_ms(rows[i].worst_at_host);
+    summary.back()["bound_at_host_ms"] = json_ms(bound_at_host(set, bound_of(bounds, i)));
   }
   Json json{{"schema_version", 1},
             {"backend", place.backend},
@@ -292,6 +301,7 @@ std::string run_text(const TaskSet& set, const WorstResponses& bounds, const Run
   std::vector<std::string> header{
       "task",     "jobs",       "completed",     "missed",     "failed", "worst response ms",
       "bound ms", "over bound", "end to end ms", "deadline ms"};
+  if (set.led_by_gpu) header.insert(header.end(), {"worst at host ms", "bound at host ms"});
   if (overran) header.emplace_back("kernel overruns");
   programs::Table table(std::move(header));
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -305,6 +315,10 @@ std::string run_text(const TaskSet& set, const WorstResponses& bounds, const Run
                                    fmt::to_string(rows[i].over_bound),
                                    ms(rows[i].worst_end_to_end),
                                    ms(set.tasks[i].deadline)};
+    if (set.led_by_gpu) {
+      cells.push_back(ms(rows[i].worst_at_host));
+      cells.push_back(ms(bound_at_host(set, bound_of(bounds, i))));
+    }
     if (overran) cells.push_back(fmt::to_string(rows[i].overruns));
     table.add(std::move(cells));
   }

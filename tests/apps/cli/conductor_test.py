@@ -63,6 +63,28 @@ class Conductor(Programs):
                 self.assertEqual((summary["released"], summary["failed"], summary["over_bound"]), (100, lost, lost), run.stderr)
                 self.assertEqual({job["cause"] for job in answer["jobs"] if job["verdict"] != "met"}, {"host"} if lost else set())
 
+    # The host looks every 5 ms, pauses for 3.76, arms for 0.23 and is away for 100: 108.99 ms on top of 0.07. The
+    # simulated one looks 5 ms after the first end at which it may have something to see.
+    def test_the_end_is_seen_by_the_host_later(self):
+        checked = self.object_of(0, "check", LED, "--json")["tasks"][0]
+        self.assertEqual((checked["worst_response_ms"], checked["worst_response_at_host_ms"]), (0.07, 109.06))
+        metrics = self.folder / "m.prom"
+        answer = self.object_of(0, "run", LED, "--jobs", 10, "--json", "--metrics", metrics)
+        summary = answer["summary"][0]
+        self.assertEqual((summary["worst_response_at_device_ms"], summary["bound_at_device_ms"]), (summary["worst_response_ms"], 0.07))
+        self.assertEqual(summary["bound_at_host_ms"], 109.06)
+        seen = [job["seen_ms"] - job["release_ms"] for job in answer["jobs"]]
+        self.assertAlmostEqual(summary["worst_response_at_host_ms"], max(seen))
+        self.assertTrue(all(0 < late <= 5.07 for late in seen), seen)
+        text = metrics.read_text(encoding="utf-8")
+        self.assertIn('tutti_response_bound_at_host_seconds{task="look"} 0.10906\n', text)
+        self.assertIn(f'tutti_worst_response_at_host_seconds{{task="look"}} {summary["worst_response_at_host_ms"] / 1e3:.9g}', text)
+        for command in (["check", LED], ["run", LED, "--jobs", 10]):
+            self.assertIn("  the host sees each end within 108.99 ms\n", self.tutti(*map(str, command)).stdout)
+        self.assertIn("bound at host ms", self.tutti("run", LED, "--jobs", "10").stdout)
+        for command in (["check", LED], ["run", LED, "--jobs", 10]):
+            self.assertNotIn("at_host", self.tutti(*map(str, command), "--conductor", "host", "--json").stdout)
+
     # One resource and one task: 5 visits of 10 us, 50 us once a region, and the copy of 10 us. A run takes three of 900
     # places, as above. Where nobody asks for a GPU the host leads jobs that overlap.
     def test_a_gpu_leads_jobs_that_overlap(self):

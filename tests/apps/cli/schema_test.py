@@ -17,7 +17,7 @@ import shutil
 import sys
 import unittest
 
-from programs import EXAMPLE, H200X4, MEASURED, ONE_GPU, ROOT, SECOND_HOST, TWO_LINES, WAFER, Programs, main
+from programs import EXAMPLE, H200X4, MEASURED, ONE_GPU, ROOT, SECOND_HOST, TESTS, TWO_LINES, WAFER, Programs, main
 
 LED = "tests/apps/cli/led.yaml"
 SCHEMAS = ROOT / "configs/schemas"
@@ -51,7 +51,7 @@ OUTPUTS = {
     "calibrate-plan": [["calibrate", "--plan", H200X4], ["calibrate", "--plan", "configs/machines/two-sockets.yaml"]],
     "capacity": [["capacity", WAFER, "--parameter", "image", "--points", "3"], ["capacity", REFUSED, "--task", "alarm", "--of", "deadline"]],
     "check": [["check", WAFER], ["check", WAFER, "--set", "image=600MB"], ["check", WAFER, "--set", "image=2GB"], ["check", REFUSED], ["check", CHAIN], ["check", TWO_LINES],
-              ["check", OFFSETS], ["check", REFUSED, "--overlap", "on"], ["check", REFUSED, "--policy", "rm"], ["check", LED],
+              ["check", OFFSETS], ["check", REFUSED, "--overlap", "on"], ["check", REFUSED, "--policy", "rm"], ["check", LED], ["check", LED, "--machine", "{}/unpaused.yaml"],
               ["check", "tests/apps/cli/cut.yaml"], ["check", "tests/apps/cli/cut_task.yaml"]],
     "check-jobs": [["check", "--jobs", "{}/jobs.csv"]],
     "compare-batch": [["compare", EXAMPLE], ["compare", "configs/batches/pageable.yaml"]],
@@ -143,6 +143,8 @@ class Schema(Programs):
         super().setUp()
         machine = "{name: m, vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}, links: [{from: mem0, to: gpu0, bandwidth: 10 GB/s, back: 10 GB/s}]}"
         self.file(f"version: 1\nmachine: {machine}\n", "small-machine.yaml")
+        led = (TESTS / "apps/cli/led_machine.yaml").read_text(encoding="utf-8")
+        self.file("".join(line for line in led.splitlines(keepends=True) if " job:" not in line), "unpaused.yaml")
         self.file(SMALL_TASKS.format(machine="small-machine.yaml"), "small.yaml")
         self.file("version: 1\nfaults:\n- {kind: slow_kernels, task: a, times: 3}\n- {kind: slow_link, route: [mem0, gpu0], rate: 0.5}\n", "faults.yaml")
         self.file("version: 1\nfaults:\n- {kind: failing_kernel, task: a, jobs: [0, 0]}\n- {kind: hung_kernel, task: a, jobs: [1, 1]}\n", "broken.yaml")

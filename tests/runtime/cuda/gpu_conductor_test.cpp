@@ -217,6 +217,23 @@ TEST_P(GpuConductor, LeadsOnWhileTheHostIsAway) {
   EXPECT_FALSE((*run)->fault()) << (*run)->fault()->text();
 }
 
+// A run has a lane for each of two batches. The host has armed one run of the first task whole, and half of one of the
+// other: what lies in the queues ends all the same.
+TEST_P(GpuConductor, ARunThatIsHalfArmedEnds) {
+  const AdmittedTaskSet admitted = test::admit(two_tasks(station.machine));
+  std::array<Sums, 2> programs;
+  {
+    auto run = station.backend->lead(bound_by(programs, *station.backend, admitted, 60, milliseconds{200}));
+    ASSERT_TRUE(run.has_value()) << run.error().text();
+    for (int lane = 0; lane < 3; ++lane) EXPECT_TRUE((*run)->arm_some());
+  }
+  EXPECT_FALSE(station.backend->busy());
+  TaskProgram* const table[] = {&programs[0], &programs[1]};
+  const auto after = run_tasks(station.executor, admitted, table, led(10));
+  ASSERT_TRUE(after.has_value()) << after.error().text();
+  EXPECT_EQ(after->jobs.size(), 10U);
+}
+
 // What is said before a run is true of it: its queues hold so much.
 TEST_P(GpuConductor, ItsQueuesLastAsLongAsWasSaid) {
   TaskSet set = two_tasks(station.machine);

@@ -138,7 +138,7 @@ class Recorded final : public DeviceBackend {
    public:
     explicit Run(std::vector<LedRecord> records) : records_(std::move(records)) {}
     Duration host_away() const override { return Duration{1}; }
-    void arm() override {}
+    bool arm_some() override { return false; }
     void begin(Duration) override {}
     std::optional<LedRecord> take() override {
       return taken_ < records_.size() ? std::optional(records_[taken_++]) : std::nullopt;
@@ -147,6 +147,7 @@ class Recorded final : public DeviceBackend {
     void stop() override {}
     bool is_over() override { return taken_ == records_.size(); }
     std::optional<Error> fault() override { return std::nullopt; }
+    Ns now() override { return 0; }
     Duration next_look() override { return Duration{}; }
 
    private:
@@ -270,6 +271,8 @@ TEST(LedTaskRun, EachJobIsInOneRecordWhateverTheHostDoes) {
       overtaken += job.index < std::exchange(next[job.task.index()], job.index + 1);
       dropped += job.verdict == JobVerdict::Dropped;
       away += job.error && job.error->message.starts_with("the host had armed no run");
+      EXPECT_EQ(job.seen.has_value(), job.finish.has_value());
+      EXPECT_TRUE(!job.seen || *job.seen >= *job.finish);
     }
     for (std::size_t i = 0; i < programs.size(); ++i) {
       const auto ends = [&](const JobRecord& job) { return job.task.index() == i && job.finish; };
@@ -280,6 +283,30 @@ TEST(LedTaskRun, EachJobIsInOneRecordWhateverTheHostDoes) {
   EXPECT_GT(dropped - away, test::rounds(100U)) << "of buffers that came back late";
   EXPECT_GT(away, test::rounds(100U));
   EXPECT_GT(overtaken, test::rounds(40U)) << "by the record of a later one that was dropped";
+}
+
+// A host that oversleeps by up to 3 ms has the record of a job of 90 ns within these and its look every 5 ms, and not
+// at once where nobody listens.
+TEST(LedTaskRun, TheHostSeesEachEndWithinItsLookAndItsPause) {
+  for (const bool hears : {false, true}) {
+    Random random(7);
+    constexpr int kPause = 3'000'000;
+    Station station(std::make_unique<DrowsyClock>(random, kPause));
+    const TaskSet set{station.machine, Policy::Edf, {copying(station, "a", 60, 700'000)}};
+    const RunRecord record = run_by(ConductorKind::Gpu, set, station, hears, 1000).record;
+    Duration latest{};
+    std::uint64_t ended = 0;
+    for (const JobRecord& job : record.jobs) {
+      if (!job.finish) continue;
+      ++ended;
+      EXPECT_EQ(job.finish, job.arrival + Duration{90});
+      latest = std::max(latest, *job.seen - *job.finish);
+    }
+    EXPECT_GT(ended, 500U);
+    EXPECT_LE(latest, kLongestLook + Duration{kPause});
+    EXPECT_GE(latest, hears ? Duration{kPause / 2} : kLongestLook);
+    EXPECT_EQ(record.summaries.front().worst_at_host(), latest + Duration{90});
+  }
 }
 
 TEST(LedTaskRun, NeedsInputThatIsThere) {

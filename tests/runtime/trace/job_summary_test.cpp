@@ -34,9 +34,11 @@ JobEntry finished(JobVerdict verdict, std::int64_t at) {
 TEST(JobSummary, CountsAndKeepsTheWorst) {
   JobSummary summary;
   summary.add(finished(JobVerdict::Met, 150));
+  EXPECT_FALSE(summary.worst_at_host()) << "the host led it";
   JobEntry late = finished(JobVerdict::Missed, 165);
   late.late = Duration{40};
   late.overruns = 2;
+  late.seen = Duration{305};
   late.broken = BrokenBound{BoundCause::Kernel, Duration{9}};
   summary.add(late);
   JobEntry failed = finished(JobVerdict::Failed, 5000);
@@ -60,6 +62,7 @@ TEST(JobSummary, CountsAndKeepsTheWorst) {
   EXPECT_EQ(summary.responses().quantile(500), Duration{45});
   EXPECT_EQ(summary.responses().largest(), Duration{60});
   EXPECT_EQ(summary.worst_end_to_end(), Duration{72});
+  EXPECT_EQ(summary.worst_at_host(), Duration{200}) << "305 - 100 - 5";
   EXPECT_EQ(summary.lateness().count(), 3U);
   EXPECT_EQ(summary.lateness().largest(), Duration{40});
 }

@@ -58,6 +58,22 @@ TEST(LedSet, TheBoundsAreThoseOfWhatLeads) {
   EXPECT_EQ(by_host.why_host, "") << "nobody asked for a GPU";
 }
 
+// The host looks every 5 ms, may be held up for 3.76 ms, arms a lane in 230 us, and is away for as long as the set
+// asks.
+TEST(LedSet, TheHostSeesAnEndWithinItsPauses) {
+  const std::chrono::microseconds within(5000 + 3760 + 230);
+  const TaskSet led = at_device(one_task());
+  EXPECT_EQ(host_sees_within(led), within);
+  EXPECT_EQ(bound_at_host(led, std::chrono::microseconds(70)), within + std::chrono::microseconds(70));
+  EXPECT_EQ(bound_at_host(led, std::nullopt), std::nullopt);
+  EXPECT_EQ(host_sees_within(at_device("host_away: 100 ms\n" + one_task())), within + std::chrono::milliseconds(100));
+  EXPECT_EQ(host_sees_within(at_device("conductor: host\n" + one_task())), std::nullopt) << "the host leads";
+  for (const std::string cost : {"job: 3.76 ms", "dispatch: 230 us"}) {
+    const Topology unmeasured = machine(cost + ", conductor: 10 us, conductor_job: 50 us");
+    EXPECT_EQ(host_sees_within(at_device(one_task(), unmeasured)), std::nullopt) << "beside " << cost;
+  }
+}
+
 TEST(LedSet, AGpuLeadsWhereDeadlinesAreAtTheDevice) {
   const TaskSet set = at_device("host_away: 100 ms\n" + one_task());
   EXPECT_TRUE(set.led_by_gpu);
