@@ -211,6 +211,7 @@ tutti_job_record c_record_of(const JobRecord& job) {
           job.missed() ? 1 : 0,
           job.verdict.data(),
           job.task_name.c_str(),
+          job.overwritten ? 1 : 0,
           job.seen ? job.seen->count() : -1};
 }
 
@@ -602,6 +603,7 @@ uint64_t tutti_job_index(const tutti_job* job) { return job == nullptr ? 0 : job
 const char* tutti_job_step(const tutti_job* job) {
   return job == nullptr || job->step.empty() ? nullptr : job->step.data();
 }
+int tutti_job_overwritten(const tutti_job* job) { return job != nullptr && job->value.overwritten() ? 1 : 0; }
 void* tutti_job_source(const tutti_job* job, size_t batch, size_t stream, size_t* size) {
   return tutti::bytes_of(job == nullptr ? std::span<std::byte>{} : job->value.source(batch, stream), size);
 }

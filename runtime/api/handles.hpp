@@ -26,6 +26,12 @@ struct Handles {
   [[nodiscard]] static auto& slots(Handle& handle) {
     return handle.slots_;
   }
+  /// Lets a user's job see who has its buffers.
+  template <class Handle>
+  static void watch(Handle& handle, std::uint64_t* taken, std::uint64_t whole_until) {
+    handle.taken_ = taken;
+    handle.whole_until_ = whole_until;
+  }
   template <class Handle, class... Parts>
   [[nodiscard]] static Handle make(Parts&&... parts) {
     return Handle(std::forward<Parts>(parts)...);

@@ -49,6 +49,7 @@ TaskSummary summary_of(const internal::JobSummary& jobs) {
   summary.over_bound = jobs.over_bound();
   summary.worst_response = jobs.responses().largest();
   summary.worst_lateness = jobs.lateness().largest();
+  summary.overwritten = jobs.overwritten();
   summary.worst_response_at_host = jobs.worst_at_host();
   return summary;
 }

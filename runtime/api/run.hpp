@@ -47,11 +47,16 @@ class TUTTI_API Job {
   /// The slot that the job has for a buffer, where that lies in a ring of the program (`TaskProgram::rings`); nothing
   /// where it does not, and for a job that was dropped.
   [[nodiscard]] std::optional<RingSlot> slot(std::string_view buffer) const;
+  /// Whether a later job runs into the buffers of this one, or has, since its task says `LateConsumer::Overwrite`: then
+  /// what was read of them is not whole. To be asked in `on_finished`, behind reading.
+  [[nodiscard]] bool overwritten() const;
 
  private:
   friend struct internal::Handles;
   const internal::JobMemory* memory_ = nullptr;
   std::span<const internal::HeldSlot> slots_ = {};
+  std::uint64_t* taken_ = nullptr;
+  std::uint64_t whole_until_ = 0;
 };
 
 /// The buffers of a task that are kept, before its first job: valid during the call alone.
@@ -93,7 +98,9 @@ struct TaskProgram {
   std::function<void(const Job&)> on_ready = {};
   /// Does the work of a host step; empty: its declared time passes. An error or an exception fails the job.
   std::function<Expected<void>(const Job&, HostStepName step)> on_host_step = {};
-  /// A job has ended without an error: its results can be read. They stay until this returns.
+  /// A job has ended without an error: its results can be read. They stay until this returns, unless the task says
+  /// `LateConsumer::Overwrite`: see `Job::overwritten`. Then it is not called where they are overwritten already, or
+  /// it is still called for the job before in these buffers; the record says so.
   std::function<void(const Job&)> on_finished = {};
   /// A job ended without an error, and late; it follows `on_finished`. Here and below overruns and broken bounds are
   /// not known yet.
@@ -144,6 +151,7 @@ struct JobRecord {
   std::optional<BrokenBound> broken = {};
   std::string_view verdict = "met";  ///< met, missed, failed, aborted, dropped, skipped or never_run
   std::string task_name = {};
+  bool overwritten = false;  ///< its program did not have its results whole, or not at all: see `Job::overwritten`
   std::optional<Duration> seen = {};  ///< when the host had its record; absent: the host led it, or it never ran
 
   /// Whether it met no deadline although it was released.
@@ -191,9 +199,10 @@ struct TaskSummary {
   std::uint64_t skipped = 0;    ///< never run, by `OverrunPolicy::SkipNext`
   std::uint64_t never_run = 0;  ///< ready when the run ended
   std::uint64_t over_bound = 0;
-  Duration worst_response{};    ///< of the jobs that ended without an error; 0 of none
-  Duration worst_lateness{};    ///< from when a job was ready, and the dispatcher free, until that was seen
-  TriggerCounts triggers = {};  ///< of a task whose release is external
+  Duration worst_response{};      ///< of the jobs that ended without an error; 0 of none
+  Duration worst_lateness{};      ///< from when a job was ready, and the dispatcher free, until that was seen
+  TriggerCounts triggers = {};    ///< of a task whose release is external
+  std::uint64_t overwritten = 0;  ///< jobs whose program did not have their results whole
   std::optional<Duration> worst_response_at_host = {};  ///< until the host had the record, where a GPU led
 };
 

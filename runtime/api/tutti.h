@@ -243,6 +243,9 @@ TUTTI_C_API uint64_t tutti_job_index(const tutti_job* job);
 /** Name of the host step that a job is in; null where the set has none for it, and outside `on_host_step`. Valid as
  * long as the set. */
 TUTTI_C_API const char* tutti_job_step(const tutti_job* job);
+/** Whether a later job runs into the buffers of this one, or has, as its task allows by `late_consumer: overwrite`:
+ *  what was read of them is not whole. To be asked in `on_finished`, behind reading. @return 0 or 1; 0 for null */
+TUTTI_C_API int tutti_job_overwritten(const tutti_job* job);
 /** Host memory that a stream's transfer starts from; null where it lies in a GPU, and where there is no such stream.
  *  For tasks that name no buffers; for others the next version has `tutti_job_buffer` alone.
  *  @param size  result; may be null */
@@ -273,6 +276,7 @@ typedef struct tutti_job_record {
   int missed;            /**< 0 or 1 */
   const char* verdict;   /**< met, missed, failed, aborted, dropped, skipped or never_run */
   const char* task_name; /**< valid during the call */
+  int overwritten;       /**< 0 or 1; its program did not have its results whole */
   int64_t seen_ns;       /**< when the host had its record; -1: the host led it, or it never ran */
 } tutti_job_record;
 

@@ -27,6 +27,8 @@ std::optional<RingSlot> Job::slot(std::string_view buffer) const {
   return RingSlot{held.slot(), held.number(), held.is_new()};
 }
 
+bool Job::overwritten() const { return internal::is_overwritten(taken_, whole_until_); }
+
 std::span<std::byte> KeptBuffers::buffer(std::string_view name) const {
   return memory_ != nullptr ? memory_->buffer(name) : std::span<std::byte>{};
 }
@@ -159,6 +161,7 @@ tutti::JobRecord record_of(const JobRecord& job, const Task& task) {
   }
   record.verdict = to_string(job.verdict);
   record.task_name = task.name;
+  record.overwritten = job.overwritten;
   record.seen = job.seen;
   return record;
 }
@@ -174,6 +177,7 @@ tutti::Job UserProgram::job_of(const Job& job) const {
   else if (job.own_choice < own_.size())
     Handles::memory(users) = &own_[job.own_choice];
   Handles::slots(users) = job.slots;
+  Handles::watch(users, job.taken, job.whole_until);
   return users;
 }
 

@@ -60,6 +60,8 @@ struct LedRecord {
 ///   std::uint64_t given_back(task) armed runs, from the first on, whose buffers nobody needs
 ///   void open(batch, run)          opens the gates of a run of a batch on all GPUs
 ///   bool has_ended(batch, run)     whether all lanes of it have come to their ends
+///   void note_taken(task, runs)    the jobs of a task that overwrites have had so many runs; the host sees this before
+///                                  it sees anything that the last one of them does
 ///   bool write(record)             hands a record to the host; false: there is no room
 ///   bool is_stopped()              whether no other job is to be released
 ///   bool is_given_up()             whether what is under way is not to be waited for
@@ -139,6 +141,7 @@ class ConductorBase {
   TUTTI_HOST_DEVICE constexpr bool take_run(LedRecord& record) {
     if (board_.is_armed(record.task, record.run)) {
       index_of(record.task, runs_[record.task].used++) = record.index;
+      if (jobs_.tasks[record.task].overwrites) board_.note_taken(record.task, runs_[record.task].used);
       return true;
     }
     jobs_.give_back(record.task, record.index);

@@ -34,9 +34,12 @@ struct LedTask {
   std::uint32_t suspend_after = 0;  ///< so many overruns in a row suspend it; 0: never
   bool skips = false;               ///< an overrun skips the next job
   bool is_read = false;             ///< the host says when the buffers of a job are free; otherwise they are at its end
+  bool overwrites = false;          ///< where it is read: they are at its end all the same, and the host is told
 
   /// Number of jobs.
   [[nodiscard]] constexpr std::uint64_t count() const { return jobs > first_job ? jobs - first_job : 0; }
+  /// Whether the next job may run into the buffers of one that has ended.
+  [[nodiscard]] TUTTI_HOST_DEVICE constexpr bool frees_at_end() const { return !is_read || overwrites; }
 };
 
 /// What a conductor knows of the releases of a task during a run.

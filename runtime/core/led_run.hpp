@@ -72,6 +72,9 @@ class LedRun {
   [[nodiscard]] virtual std::optional<LedRecord> take() = 0;
   /// The buffers of the oldest run of a task that has not given them back are free.
   virtual void give_back(std::uint32_t task) = 0;
+  /// Counts the runs that jobs of a task have had, where they overwrite: a word that is set before anything of the run
+  /// happens. Any thread may look at it; it lasts as long as this.
+  [[nodiscard]] virtual std::uint64_t* runs_taken(std::uint32_t task) = 0;
   /// No other job is released from when the conductor sees it: between jobs, or as the next one starts.
   virtual void stop() = 0;
   /// Whether the conductor has ended; its last records may be there still.

@@ -179,7 +179,7 @@ class OverlapConductor : ConductorBase<LedOperations, Board> {
     LedFlight& flight = flight_of(decision.task, decision.index);
     flight.alive = false;
     flight.record.suspends = jobs_.closed(decision.task, decision.index);
-    if (!jobs_.tasks[decision.task].is_read) Base::give_back(decision.task);
+    if (jobs_.tasks[decision.task].frees_at_end()) Base::give_back(decision.task);
     Base::write(flight.record);
   }
 

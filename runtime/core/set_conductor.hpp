@@ -111,7 +111,7 @@ class SetConductor : ConductorBase<LedJobs, Board> {
     if (now < until_) return true;
     const LedTask& task = jobs_.tasks[record_.task];
     record_.suspends = jobs_.ended(record_.task, record_.finish - record_.start > task.budget);
-    if (!task.is_read) Base::give_back(record_.task);
+    if (task.frees_at_end()) Base::give_back(record_.task);
     Base::write(record_);
     free_since_ = now;
     until_ = 0;

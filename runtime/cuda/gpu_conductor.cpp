@@ -278,10 +278,11 @@ Expected<void> GpuConductor::make_host_words() {
   std::size_t records = kForDrops;
   for (const Task& task : tasks_) records += task.depth;
   constexpr std::size_t kLines = sizeof(LedSlot) / kCacheLine;
-  auto board = make_signal_board(tasks_.size() + 1 + records * kLines);
+  auto board = make_signal_board(2 * tasks_.size() + 1 + records * kLines);
   if (!board) return tl::unexpected(std::move(board.error()));
   board_ = *std::move(board);
   task_words_ = board_.take_lines<LedTaskWords>(tasks_.size());
+  taken_by_jobs_ = board_.take_lines<SignalLine<std::uint64_t>>(tasks_.size());
   run_words_ = board_.take_lines<LedRunWords>(1).data();
   struct alignas(kCacheLine) RecordLine {
     std::byte bytes[kCacheLine];
@@ -347,6 +348,7 @@ Expected<void> GpuConductor::make_arrays() {
   work_.gate_count = static_cast<std::uint32_t>(gates.size());
   work_.ended = ended_;
   work_.tasks = task_words_.data();
+  work_.taken = taken_by_jobs_.data();
   work_.run = run_words_;
   work_.records = records_.data();
   work_.capacity = records_.size();

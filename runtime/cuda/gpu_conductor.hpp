@@ -35,6 +35,7 @@ class GpuConductor final : public LedRun {
   void begin(Duration epoch) override;
   [[nodiscard]] std::optional<LedRecord> take() override;
   void give_back(std::uint32_t task) override;
+  [[nodiscard]] std::uint64_t* runs_taken(std::uint32_t task) override { return &taken_by_jobs_[task].word; }
   void stop() override { HostSignal<std::uint64_t>(&run_words_->stop).set(1); }
   [[nodiscard]] bool is_over() override;
   [[nodiscard]] std::optional<Error> fault() override { return fault_; }
@@ -93,12 +94,13 @@ class GpuConductor final : public LedRun {
   };
   std::vector<Gate> gates_;  // of all batches, one for each GPU of each
   std::vector<DeviceSignalBoard> boards_;
-  SignalBoard board_;                           // words and records that the host reaches
-  std::span<LedTaskWords> task_words_;          // of it, [tasks]
-  LedRunWords* run_words_ = nullptr;            // of it
-  std::span<LedSlot> records_;                  // of it
-  SignalLine<std::uint32_t>* ended_ = nullptr;  // [lanes of all batches]
-  PooledMemory arrays_;                         // that the conductor works on
+  SignalBoard board_;                                   // words and records that the host reaches
+  std::span<LedTaskWords> task_words_;                  // of it, [tasks]
+  std::span<SignalLine<std::uint64_t>> taken_by_jobs_;  // of it, [tasks]; the conductor sets them
+  LedRunWords* run_words_ = nullptr;                    // of it
+  std::span<LedSlot> records_;                          // of it
+  SignalLine<std::uint32_t>* ended_ = nullptr;          // [lanes of all batches]
+  PooledMemory arrays_;                                 // that the conductor works on
   LedWork work_;
   std::optional<PoolRun> pool_run_;  // while it is armed
   Duration host_away_{};

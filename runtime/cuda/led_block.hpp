@@ -62,7 +62,8 @@ struct LedWork {
       nullptr;                          ///< [lanes of all batches] runs; in the leader's memory, set by lanes
   const LedTaskWords* tasks = nullptr;  ///< [tasks]
   LedRunWords* run = nullptr;
-  LedSlot* records = nullptr;  ///< [capacity]
+  SignalLine<std::uint64_t>* taken = nullptr;  ///< [tasks] in pinned memory; runs that jobs have had
+  LedSlot* records = nullptr;                  ///< [capacity]
   std::uint64_t capacity = 0;
   std::uint64_t reserved = 0;            ///< of it, for jobs that have an armed run: drops leave that free
   std::uint64_t* known_armed = nullptr;  ///< [tasks] as the conductor has seen last
@@ -110,6 +111,10 @@ class LedBoard {
     return true;
   }
 
+  /// Stores of this thread are seen in their order: a run's gates are opened behind this.
+  TUTTI_HOST_DEVICE void note_taken(std::uint32_t task, std::uint64_t runs) {
+    Memory::store(&work_.taken[task].word, runs);
+  }
   TUTTI_HOST_DEVICE bool write(const LedRecord& record) {
     const std::uint64_t room = work_.capacity - (had_run(record) ? 0 : work_.reserved);
     if (written_ - taken_ >= room) taken_ = Memory::load(&work_.run->taken);

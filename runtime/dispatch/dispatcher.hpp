@@ -38,6 +38,7 @@ struct JobRecord {
   JobVerdict verdict = JobVerdict::Met;
   Duration ready{};                ///< with its jitter
   JobLoad load{};                  ///< where its time went, once it has finished
+  bool overwritten = false;        ///< its consumer did not have its results whole (`LateConsumer::Overwrite`)
   std::optional<Duration> seen{};  ///< when the host had its record; absent: the host led it, or it never ran
 
   /// Whether it met no deadline although it was released. A job that failed counts as that alone.

@@ -95,6 +95,7 @@ class LedTaskRun final : public TaskRun {
   void drop_at_release(const ReadyJob& job, DropReason reason);
   void drop_the_rest();
   [[nodiscard]] bool is_suspended(TaskId task) const;
+  void take_buffers_of(const LedRecord& record);
   void end(const LedRecord& record);
 
   std::unique_ptr<LedRun> led_;
@@ -151,6 +152,7 @@ LedSet LedTaskRun::make_set(std::span<const std::uint64_t> jobs, const RunOption
   for (std::size_t i = 0; i < tasks_.size(); ++i) {
     LedTask& task = set.tasks.emplace_back(led_task(planned_, TaskId{i}, jobs[i], tasks_[i].bound.size()));
     task.is_read = tasks_[i].program->hears_of_end() || options.on_job_end != nullptr;
+    task.overwrites = task.is_read && tasks_[i].task->late_consumer == LateConsumer::Overwrite;
     task.first_set = std::exchange(sets, sets + task.sets);
     task.first_batch = static_cast<std::uint32_t>(set.batches.size());
     add_batches(set, i);
@@ -273,7 +275,15 @@ ReadyJob LedTaskRun::ready_job(std::uint32_t task, std::uint64_t index) const {
   return job;
 }
 
-/// All instants are the machine's. It is idle where a job arrives after the one before it has ended.
+void LedTaskRun::take_buffers_of(const LedRecord& record) {
+  JobBuffers& buffers = tasks_[record.task].buffers_of(record.index);
+  buffers.index = record.index;
+  buffers.own = record.run % led_tasks_[record.task].sets;
+  buffers.choice = buffers.own;
+}
+
+/// All instants are the machine's. Where jobs overwrite, callbacks may still be about the job that had the place of
+/// this one: then its results are passed over. It is idle where a job arrives after the one before it has ended.
 void LedTaskRun::end(const LedRecord& record) {
   const ReadyJob ready = ready_job(record.task, record.index);
   const Duration start = epoch_ + Duration{record.start}, finish = epoch_ + Duration{record.finish};
@@ -281,10 +291,9 @@ void LedTaskRun::end(const LedRecord& record) {
   TaskState& state = tasks_[record.task];
   state.release_of(ready.index) = {
       ready.arrival, Duration{record.start - record.ready}, ready.arrival, ready.arrival, {}};
-  JobBuffers& buffers = state.buffers_of(ready.index);
-  buffers.index = ready.index;
-  buffers.own = record.run % led_tasks_[record.task].sets;
-  buffers.choice = buffers.own;
+  const LedTask& led = led_tasks_[record.task];
+  const bool passed_over = led.overwrites && state.hold_of(ready.index).until == kNever;
+  if (!passed_over) take_buffers_of(record);
   std::optional<Error> error;
   if (record.kind != LedRecord::Kind::Ended) error = led_->fault().value_or(machine_is_gone());
   EndedJob ended = ended_job(ready, start, finish, std::move(error), false);
@@ -300,7 +309,17 @@ void LedTaskRun::end(const LedRecord& record) {
                               overlaps() ? Duration{record.late} : between);
   if (record.suspends) record_.suspensions.push_back({ready.task, Duration{record.finish}});
   blocking_.add(ready.task, overlaps() ? Duration{record.excess} : finish - start - planned_.timings[record.task].wcet);
-  end_job(std::move(ended), ready, job_of(ready), finish);
+  if (passed_over) {
+    ended.record.overwritten = true;
+    ended.place = ledger_.claim();
+    return report_unread(std::move(ended), ready);
+  }
+  Job job = job_of(ready);
+  if (led.overwrites) {
+    job.taken = led_->runs_taken(record.task);
+    job.whole_until = record.run + led.sets;
+  }
+  end_job(std::move(ended), ready, job, finish);
 }
 
 void LedTaskRun::buffers_freed(const ReadyJob& ready) {

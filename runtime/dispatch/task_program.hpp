@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -24,6 +25,13 @@ struct JobTimes {
   Duration gates{};       ///< of that, delay of the gate of each batch that was opened latest
 };
 
+/// As `Job::overwritten`.
+[[nodiscard]] inline bool is_overwritten(std::uint64_t* taken, std::uint64_t whole_until) {
+  if (taken == nullptr) return false;
+  std::atomic_thread_fence(std::memory_order_acquire);  // what was read before is not read after this
+  return std::atomic_ref(*taken).load(std::memory_order_acquire) > whole_until;
+}
+
 /// One job, for the code of its task.
 class Job {
  public:
@@ -38,9 +46,14 @@ class Job {
   /// Then it is known from its start on.
   std::optional<std::size_t> choice = {};
   std::span<const HeldSlot> slots = {};  ///< of its task's rings; as long as it is alive
-  std::optional<Duration> takes;  ///< in a scenario: how long it has the machine, where its batches take no longer
-  JobTimes times;                 ///< of its batches so far
+  std::optional<Duration> takes;   ///< in a scenario: how long it has the machine, where its batches take no longer
+  JobTimes times;                  ///< of its batches so far
+  std::uint64_t* taken = nullptr;  ///< `LedRun::runs_taken`, of a task that overwrites; null: of any other
+  std::uint64_t whole_until = 0;   ///< its results are whole while that is no more than this
 
+  /// Whether a later job runs into its buffers, or has: what was read of them until now is not whole. Asked behind
+  /// reading. Any thread.
+  [[nodiscard]] bool overwritten() const { return is_overwritten(taken, whole_until); }
   [[nodiscard]] const Task& task() const { return *task_; }
   [[nodiscard]] Executor& executor() const { return *executor_; }
 

@@ -232,6 +232,10 @@ void TaskRun::drop(const ReadyJob& job, Duration ready, DropReason reason) {
   const Hold& hold = tasks_[job.task.index()].hold_of(job.index);
   if (!skipped && !not_armed && hold.until == kNever) ended.excesses.add(BoundCause::Host, decided_at_ - hold.from);
   ended.blocker = blocking().worst();
+  report_unread(std::move(ended), job);
+}
+
+void TaskRun::report_unread(EndedJob&& ended, const ReadyJob& job) {
   const bool tells = hears_of_end(job.task) && dropped_called_ < kMostDropped;
   const auto place = tells ? free_callback() : std::nullopt;
   if (!place) return ledger_.add(std::move(ended));
@@ -308,15 +312,18 @@ void TaskRun::call_at_end(Callback& callback) {
   const TaskId task = callback.ready.task;
   TaskProgram& program = *tasks_[task.index()].program;
   const Job& job = *callback.job;
-  const JobRecord& record = callback.ended.record;
+  JobRecord& record = callback.ended.record;
   const auto call = [&](std::string_view what, const auto& work) {
     if (auto thrown = caught(what, task, work); thrown && !callback.thrown) callback.thrown = std::move(thrown);
   };
   const JobVerdict verdict = record.verdict;
-  if (!record.error) call("on_finished", [&] { program.on_finished(job); });
+  record.overwritten = record.overwritten || job.overwritten();
+  if (!record.error && !record.overwritten) call("on_finished", [&] { program.on_finished(job); });
+  record.overwritten = record.overwritten || job.overwritten();
   callback.read = executor_.clock().now();
   if (verdict == JobVerdict::Missed) call("on_missed", [&] { program.on_missed(job, record); });
-  if (callback.kind == Callback::Kind::EndOfDropped) call("on_dropped", [&] { program.on_dropped(job, record); });
+  if (callback.kind == Callback::Kind::EndOfDropped && !record.finish)
+    call("on_dropped", [&] { program.on_dropped(job, record); });
   if (verdict == JobVerdict::Failed || verdict == JobVerdict::Aborted)
     call("on_failed", [&] { program.on_failed(job, record); });
   if (on_job_end_) call("on_job_end", [&] { on_job_end_(record); });
@@ -336,6 +343,9 @@ void TaskRun::close(Callback& callback, const CallbackWorker::Done& done) {
   if (callback.kind == Callback::Kind::EndOfDropped) {
     --dropped_called_;
   } else {
+    // Programs read at once on a virtual clock, and it is known only now what happened meanwhile.
+    if (!executor_.clock().runs_by_itself())
+      ended.record.overwritten = ended.record.overwritten || callback.job->overwritten();
     if (!ended.record.error) ended.record.after = callback.read - epoch_ - *ended.record.finish;
     tasks_[callback.ready.task.index()].hold_of(callback.ready.index).until = done.ended;
     free_buffers(callback.ready);

@@ -83,6 +83,8 @@ class TaskRun : public PreparedRun {
 
   void release(const ReadyJob& job, Duration ready);
   void drop(const ReadyJob& job, Duration ready, DropReason reason);
+  /// The end of a job whose results nobody can read is reported, unless too many of these wait.
+  void report_unread(EndedJob&& ended, const ReadyJob& job);
   /// The record of a job that has not started.
   [[nodiscard]] JobRecord record_of(const ReadyJob& job, JobVerdict verdict) const;
   /// A job that ran, with its record, its batches and whether it was late; not yet why.

@@ -60,6 +60,7 @@ SimLedRun::SimLedRun(SimBackend& backend, LedSet set, std::vector<BatchSets> bat
       ahead_(std::move(ahead)),
       armed_(set_.tasks.size()),
       given_back_(set_.tasks.size()),
+      taken_(set_.tasks.size()),
       host_away_(internal::host_away(set_, ahead_)),
       last_deadline_(last_deadline(set_)),
       room_(most_records(set_, ahead_, longest(set_, batches_, backend.machine_.setup().dispatch.nominal))),

@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -41,6 +42,7 @@ class SimLedRun final : public LedRun {
   void begin(Duration epoch) override;
   [[nodiscard]] std::optional<LedRecord> take() override;
   void give_back(std::uint32_t task) override;
+  [[nodiscard]] std::uint64_t* runs_taken(std::uint32_t task) override { return &taken_[task]; }
   void stop() override;
   [[nodiscard]] bool is_over() override;
   /// Why a kernel failed; its job has no record.
@@ -58,6 +60,9 @@ class SimLedRun final : public LedRun {
     void open(std::uint32_t batch, std::uint64_t number) const { run->open(batch, number); }
     [[nodiscard]] bool has_ended(std::uint32_t batch, std::uint64_t number) const {
       return run->has_ended(batch, number);
+    }
+    void note_taken(std::uint32_t task, std::uint64_t runs) const {
+      std::atomic_ref(run->taken_[task]).store(runs, std::memory_order_release);
     }
     [[nodiscard]] bool write(const LedRecord& record) const { return run->write(record); }
     [[nodiscard]] bool is_stopped() const { return run->stopped_; }
@@ -88,8 +93,8 @@ class SimLedRun final : public LedRun {
 
   SimBackend* backend_;
   LedSet set_;
-  std::vector<BatchSets> batches_;                         // [batches of all tasks]
-  std::vector<std::uint64_t> ahead_, armed_, given_back_;  // [tasks]
+  std::vector<BatchSets> batches_;                                 // [batches of all tasks]
+  std::vector<std::uint64_t> ahead_, armed_, given_back_, taken_;  // [tasks]
   Duration host_away_;
   Ns last_deadline_;
   std::uint64_t room_;           // for records

@@ -64,6 +64,7 @@ struct JobEntry {
   Duration after{};                     ///< from the finish until its program had read its result; >= 0
   std::uint32_t overruns = 0;           ///< kernels that took longer than their declared worst
   std::optional<BrokenBound> broken{};  ///< it exceeded its bound, or one of its batches its latest finish
+  bool overwritten = false;             ///< its consumer did not have its results whole
   std::optional<Duration> seen{};       ///< when the host had its record; absent: the host led it, or it did not finish
 
   /// Response time that a bound limits. @pre it has a finish.

@@ -27,6 +27,8 @@ class JobSummary {
   /// Jobs over their bound, or with a batch over its latest finish.
   [[nodiscard]] std::uint64_t over_bound() const;
   [[nodiscard]] std::uint64_t over_bound(BoundCause cause) const { return causes_[static_cast<std::size_t>(cause)]; }
+  /// Jobs whose consumer did not have their results whole.
+  [[nodiscard]] std::uint64_t overwritten() const { return overwritten_; }
   /// The largest excess over a bound; 0 of none.
   [[nodiscard]] Duration worst_excess() const { return worst_excess_; }
   /// Kernels that took longer than their declared worst.
@@ -43,7 +45,7 @@ class JobSummary {
  private:
   std::array<std::uint64_t, kJobVerdicts> verdicts_{};
   std::array<std::uint64_t, kBoundCauses> causes_{};
-  std::uint64_t overruns_ = 0;
+  std::uint64_t overruns_ = 0, overwritten_ = 0;
   Duration worst_excess_{}, worst_end_to_end_{};
   std::optional<Duration> worst_at_host_{};
   DurationHistogram responses_, lateness_;

@@ -26,6 +26,7 @@ constexpr std::uint64_t kFinished = 16;
 constexpr std::uint64_t kCaused = 32;
 constexpr std::uint64_t kBroken = 64;
 constexpr std::uint64_t kSeen = 128;
+constexpr std::uint64_t kOverwritten = 256;
 
 std::uint32_t crc_of(std::span<const std::byte> bytes) {
   return static_cast<std::uint32_t>(
@@ -75,7 +76,8 @@ class Cursor {
 
 std::uint64_t flags_of(const JobEntry& entry) {
   return static_cast<std::uint64_t>(entry.verdict) | (entry.start ? kStarted : 0) | (entry.finish ? kFinished : 0) |
-         (entry.caused_by() ? kCaused : 0) | (entry.broken ? kBroken : 0) | (entry.seen ? kSeen : 0);
+         (entry.caused_by() ? kCaused : 0) | (entry.broken ? kBroken : 0) | (entry.seen ? kSeen : 0) |
+         (entry.overwritten ? kOverwritten : 0);
 }
 
 void put_streams(Cursor& to, Duration arrival, std::span<const StreamTime> streams) {
@@ -267,9 +269,10 @@ void FieldReader::job(RecordType type, JobEntry& entry, std::vector<StreamTime>&
   entry = {};
   entry.task = TaskId(position());
   entry.index = number();
-  const std::uint64_t flags = number_below(2 * kSeen);
+  const std::uint64_t flags = number_below(2 * kOverwritten);
   if ((flags & kVerdictMask) >= kJobVerdicts) return fail();
   entry.verdict = static_cast<JobVerdict>(flags & kVerdictMask);
+  entry.overwritten = (flags & kOverwritten) != 0;
   entry.arrival = time();
   entry.ready = time(entry.arrival);
   if ((flags & kStarted) != 0) entry.start = time(entry.ready);

@@ -275,6 +275,7 @@ Task compile_task(Compilation& all, const TaskSpec& spec, const std::string& pat
   check_cut(all, spec.cut, path_of(path, "cut"));
   task.cut = spec.cut;
   task.overrun = {spec.overrun, spec.budget, spec.suspend_after};
+  task.late_consumer = spec.late_consumer;
   task.release = release_of(all, spec, path);
   const bool lacks_predecessor = !spec.after.empty() && spec.period == Duration{0};  // whose period it would have
   if (!lacks_predecessor) check_positive(task.period, "period");
@@ -474,9 +475,9 @@ TaskSet compile_led(const TaskSetSpec& spec, const Topology& machine) {
   return *std::move(set);
 }
 
-}  // namespace
-
-Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>& machine, Faults faults) {
+/// The set with its conductor, whether that can do what late consumers ask for or not.
+Expected<TaskSet> compile_for_conductor(const TaskSetSpec& spec, const std::optional<Topology>& machine,
+                                        Faults faults) {
   auto set = compile_on(spec, machine ? std::optional(machine->led_by_host()) : std::nullopt, std::move(faults));
   const bool is_asked = spec.conductor == Conductor::Gpu;
   const bool may_be_led = is_asked || (spec.conductor == Conductor::Auto && spec.deadline_at == DeadlineAt::Device);
@@ -496,6 +497,22 @@ Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>
   }
   why.field = kConductorField;
   return tl::unexpected(std::move(why));
+}
+
+}  // namespace
+
+Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>& machine, Faults faults) {
+  auto set = compile_for_conductor(spec, machine, std::move(faults));
+  if (!set || set->led_by_gpu) return set;
+  const auto late = std::ranges::find(set->tasks, LateConsumer::Overwrite, &Task::late_consumer);
+  if (late == set->tasks.end()) return set;
+  Faults fault;
+  fault.add(path_of(path_of("tasks", static_cast<std::size_t>(late - set->tasks.begin())), "late_consumer"),
+            fmt::format("only where a GPU leads do jobs run into buffers that their consumer still has, and the host "
+                        "leads this set{}; leave 'late_consumer' out",
+                        set->why_host.empty() ? ", which has no 'deadline_at: device', or asks for the host"
+                                              : ": " + set->why_host));
+  return tl::unexpected(fault.error());
 }
 
 std::vector<Error> notes_on(const TaskSetSpec& spec) {
@@ -522,10 +539,12 @@ Expected<TaskStudy> led_by_host(TaskStudy study, const std::string& why) {
   if (study.spec.conductor == Conductor::Gpu)
     return tl::unexpected(Error{ErrorCode::InvalidInput, why, {}, std::string(kConductorField)});
   study.spec.conductor = Conductor::Host;
-  return TaskStudy::make(std::move(study.spec), study.tasks.machine).map([&](TaskStudy led) {
-    led.tasks.why_host = why;
-    return led;
-  });
+  auto led = TaskStudy::make(std::move(study.spec), study.tasks.machine);
+  if (led)
+    led->tasks.why_host = why;
+  else
+    led.error().message += "; " + why;
+  return led;
 }
 
 }  // namespace tutti::internal

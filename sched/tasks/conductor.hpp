@@ -41,4 +41,15 @@ enum class DeadlineAt : std::uint8_t {
   return at == DeadlineAt::Device ? "device" : "host";
 }
 
+/// What happens to a job that a GPU leads while the consumer of an earlier one still has its buffers.
+enum class LateConsumer : std::uint8_t {
+  Drop,       ///< the job is dropped
+  Overwrite,  ///< the job runs into them, and the consumer is told
+};
+
+/// "drop", "overwrite".
+[[nodiscard]] constexpr std::string_view to_string(LateConsumer rule) {
+  return rule == LateConsumer::Overwrite ? "overwrite" : "drop";
+}
+
 }  // namespace tutti

@@ -58,6 +58,7 @@ struct Task {
   /// Name of a more urgent task of the same partition, period and offset, without jitter as this one: a job of this
   /// task arrives with a job of that one, and starts when it is done. Empty: none.
   std::string after = {};
+  LateConsumer late_consumer = LateConsumer::Drop;  ///< overwrite: a GPU leads the set
 
   friend bool operator==(const Task&, const Task&) = default;
 };

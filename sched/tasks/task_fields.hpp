@@ -39,6 +39,12 @@ struct Words<Conductor> {
 };
 
 template <>
+struct Words<LateConsumer> {
+  static constexpr std::string_view what = "rule for late consumers";
+  static constexpr std::array values{LateConsumer::Drop, LateConsumer::Overwrite};
+};
+
+template <>
 struct Words<OverrunPolicy> {
   static constexpr std::string_view what = "overrun policy";
   static constexpr std::array values{OverrunPolicy::Continue, OverrunPolicy::SkipNext, OverrunPolicy::Abort};
@@ -104,7 +110,8 @@ struct Record<TaskSpec> {
                                      Field{"release", &TaskSpec::release},
                                      Field{"trigger", &TaskSpec::trigger},
                                      Field{"early_trigger", &TaskSpec::early_trigger},
-                                     Field{"missing_after", &TaskSpec::missing_after}};
+                                     Field{"missing_after", &TaskSpec::missing_after},
+                                     Field{"late_consumer", &TaskSpec::late_consumer}};
 };
 template <>
 struct Record<ChainSpec> {

@@ -97,7 +97,7 @@ std::vector<JobStep> random_steps(const Topology& machine, bool plain, Random& r
 Task task_of_every_field(const Topology& machine, bool plain, Random& random) {
   Task task;
   auto& [name, period, deadline, jitter, offset, buffers, steps, declared_wcet, place, priority, best_case, cut,
-         overrun, release, after] = task;
+         overrun, release, after, late_consumer] = task;
   name = fmt::format("t{}", random.next());
   period = Duration{random.between(200'000, 3'000'000)};
   deadline = random.one_in(3) ? period * random.between(2, 6) / 4 : period;
@@ -107,6 +107,7 @@ Task task_of_every_field(const Topology& machine, bool plain, Random& random) {
   steps = random_steps(machine, plain, random);
   declared_wcet.reset();  // it would not overlap, and neither would a task with a predecessor
   after.clear();
+  late_consumer = LateConsumer::Drop;  // jobs overlap, and the host leads
   place.line = random.between(1, 100);
   priority = random.between(0, 3);
   if (random.one_in(2)) best_case = Duration{random.between(0, 1000)};

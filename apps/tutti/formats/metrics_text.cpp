@@ -55,6 +55,10 @@ class MetricsText {
             summary.over_bound(cause));
       }
     });
+    head("tutti_jobs_overwritten_total", "counter", "Jobs whose program did not have their results whole.");
+    each([&](const std::string& task, const MeasuredTask&, const JobSummary& summary) {
+      put("tutti_jobs_overwritten_total{{task=\"{}\"}} {}\n", task, summary.overwritten());
+    });
     histogram("tutti_response_seconds", "Response times of jobs with valid results, from the arrival.",
               [](const JobSummary& summary) -> const DurationHistogram& { return summary.responses(); });
     histogram("tutti_release_lateness_seconds", "How late ready jobs were seen.",

@@ -221,7 +221,9 @@ Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord&
          {"cause", job.broken ? Json(to_string(job.broken->cause)) : Json(nullptr)},
          {"caused_by", job.broken && job.broken->by ? Json(set.tasks[job.broken->by->index()].name) : Json(nullptr)},
          {"over_by_ms", job.broken ? Json(to_ms(job.broken->excess)) : Json(nullptr)}});
-    if (set.led_by_gpu) jobs.back()["seen_ms"] = json_ms(job.seen);
+    if (!set.led_by_gpu) continue;
+    jobs.back()["seen_ms"] = json_ms(job.seen);
+    jobs.back()["overwritten"] = job.overwritten;
   }
   Json summary = Json::array();
   const auto rows = summarize(record);
@@ -238,6 +240,7 @@ Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord&
                        {"worst_end_to_end_ms", json_ms(rows[i].worst_end_to_end)},
                        {"triggers", triggers_json(triggers_of(set, record, i))}});
     if (!set.led_by_gpu) continue;
+    summary.back()["overwritten"] = record.summaries[i].overwritten();
     summary.back()["worst_response_at_device_ms"] = json_ms(rows[i].worst_response);
     summary.back()["bound_at_device_ms"] = json_ms(bound_of(bounds, i));
     summary.back()["worst_response_at_host_ms"] = json_ms(rows[i].worst_at_host);

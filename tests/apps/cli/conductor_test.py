@@ -145,6 +145,16 @@ class Conductor(Programs):
             asking = self.file(changed.replace("tasks:", "conductor: gpu\ntasks:"), "asking.yaml")
             self.refuses(self.tutti("check", asking), reason)
 
+    def test_a_late_consumer_needs_a_gpu_that_leads(self):
+        path = self.file(self.led().replace("period: 10 ms", "period: 10 ms, late_consumer: overwrite"))
+        self.assertEqual(self.object_of(0, "check", path, "--json")["conductor"], "gpu")
+        self.assertEqual(self.object_of(0, "run", path, "--jobs", 3, "--json")["summary"][0]["overwritten"], 0)
+        self.refuses(self.tutti("check", path, "--conductor", "host"), "only where a GPU leads do jobs run into buffers that their consumer still has")
+        scenario = self.file("version: 1\njobs:\n- {task: look, arrival: 0, takes: 10 us}\n", "scenario.yaml")
+        self.refuses(self.tutti("run", path, "--scenario", scenario), "leave 'late_consumer' out; with --scenario the host releases each job")
+        self.refuses(self.tutti("check", self.file(self.led().replace("period: 10 ms", "period: 10 ms, late_consumer: wait"), "wait.yaml")),
+                     "'wait' is no rule for late consumers; write one of drop, overwrite")
+
     def test_runs_of_jobs_that_the_host_chooses(self):
         scenario = self.file("version: 1\njobs:\n- {task: look, arrival: 0, takes: 10 us}\n", "scenario.yaml")
         changes = self.file("version: 1\nchanges:\n- {at: 20 ms, remove: look}\n", "changes.yaml")

@@ -73,6 +73,7 @@ class Pipeline {
   [[nodiscard]] Ns next_instant() const { return conductor_->next_instant(); }
 
   std::vector<std::uint64_t> armed, given_back;  // [tasks]
+  std::map<std::uint32_t, std::uint64_t> taken;  // by tasks that overwrite: runs that jobs have had
   std::vector<LedBatch> batches;
   Lines opened, records;  // in order
   bool stopped = false, goes_on = true;
@@ -83,7 +84,9 @@ class Pipeline {
 
     [[nodiscard]] bool is_armed(std::uint32_t task, std::uint64_t run) const { return run < world->armed[task]; }
     [[nodiscard]] std::uint64_t given_back(std::uint32_t task) const { return world->given_back[task]; }
+    void note_taken(std::uint32_t task, std::uint64_t runs) const { world->taken[task] = runs; }
     void open(std::uint32_t batch, std::uint64_t run) const {
+      EXPECT_TRUE(world->taken.empty() || run < world->taken.begin()->second) << "the host knows before";
       world->opened.push_back(fmt::format("{}.{} at {}", batch, run, world->now_));
       world->ends_[{batch, run}] = world->now_ + world->length_(batch, run);
     }
@@ -171,6 +174,21 @@ TEST(OverlapConductor, WaitsForBuffersThatTheHostHas) {
   world.look();
   world.play(60);
   EXPECT_EQ(world.opened, (Lines{"0.0 at 0", "1.0 at 3", "0.1 at 21", "1.1 at 24"}));
+}
+
+// Nobody gives the one set back, and each job has it as it arrives, or as the job before it ends: that of 12 is one of
+// 11 ns, and there are two every 8.
+TEST(OverlapConductor, RunsIntoBuffersThatTheHostHas) {
+  for (const Ns period : {12, 8}) {
+    LedTask task = every(period, 30, 3, 1);
+    task.is_read = task.overwrites = true;
+    Pipeline world({task}, lasting(3, 8));
+    world.play(60);
+    EXPECT_EQ(world.opened, period == 12
+                                ? (Lines{"0.0 at 0", "1.0 at 3", "0.1 at 12", "1.1 at 15", "0.2 at 24", "1.2 at 27"})
+                                : (Lines{"0.0 at 0", "1.0 at 3", "0.1 at 11", "1.1 at 14", "0.2 at 22", "1.2 at 25"}));
+    EXPECT_EQ(world.taken[0], 3U);
+  }
 }
 
 // Given back at 10, before job 1 arrives, which is released without a look at the host in between.

@@ -2,6 +2,7 @@
 #include "runtime/core/set_conductor.hpp"
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -61,6 +62,7 @@ class World {
   }
 
   std::vector<std::uint64_t> armed, given_back;  // [tasks]
+  std::map<std::uint32_t, std::uint64_t> taken;  // by tasks that overwrite: runs that jobs have had
   std::vector<LedBatch> batches;
   std::size_t room = 1000;  // for records
   std::vector<LedRecord> records;
@@ -73,7 +75,11 @@ class World {
 
     [[nodiscard]] bool is_armed(std::uint32_t task, std::uint64_t run) const { return run < world->armed[task]; }
     [[nodiscard]] std::uint64_t given_back(std::uint32_t task) const { return world->given_back[task]; }
-    void open(std::uint32_t batch, std::uint64_t run) const { world->ends_ = world->now_ + world->length_(batch, run); }
+    void note_taken(std::uint32_t task, std::uint64_t runs) const { world->taken[task] = runs; }
+    void open(std::uint32_t batch, std::uint64_t run) const {
+      EXPECT_TRUE(world->taken.empty() || run < world->taken.begin()->second) << "the host knows before";
+      world->ends_ = world->now_ + world->length_(batch, run);
+    }
     [[nodiscard]] bool has_ended(std::uint32_t, std::uint64_t) const { return world->now_ >= world->ends_; }
     [[nodiscard]] bool write(const LedRecord& record) const {
       if (world->records.size() == world->room) return false;
@@ -262,6 +268,21 @@ TEST(SetConductor, LetsAJobWaitForBuffersThatAConsumerHas) {
   world.play(50);
   EXPECT_EQ(world.lines(), (Lines{"0.0 ended: arrived 0, ready 0, 0 to 2", "0.1 ended: arrived 10, ready 10, 18 to 20",
                                   "0.2 no set: arrived 20, ready 20, 41 to 41"}));
+}
+
+// Nobody gives the one set back, and each job has it as it arrives, but where the job before it has not ended: that of
+// 20, which arrives while the machine does 15 ns of another task, has it at 27.
+TEST(SetConductor, RunsIntoBuffersThatAConsumerHas) {
+  LedTask task = periodic(10, 4);
+  task.deadline = 30;
+  task.is_read = task.overwrites = true;
+  World world({task, periodic(100, 1, 11)}, [](std::uint32_t batch, std::uint64_t) { return batch == 0 ? 2 : 15; });
+  world.play(50);
+  EXPECT_EQ(world.lines(),
+            (Lines{"0.0 ended: arrived 0, ready 0, 0 to 2", "0.1 ended: arrived 10, ready 10, 10 to 12",
+                   "1.0 ended: arrived 11, ready 12, 12 to 27", "0.2 ended: arrived 20, ready 27, 27 to 29",
+                   "0.3 ended: arrived 30, ready 30, 30 to 32"}));
+  EXPECT_EQ(world.taken, (std::map<std::uint32_t, std::uint64_t>{{0, 4}})) << "of the task that overwrites";
 }
 
 // Two buffer sets. That of job 0 is back at 13, that of job 1 at 15, while task 1 has the machine until 45: jobs 2 and

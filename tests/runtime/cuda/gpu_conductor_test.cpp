@@ -217,6 +217,55 @@ TEST_P(GpuConductor, LeadsOnWhileTheHostIsAway) {
   EXPECT_FALSE((*run)->fault()) << (*run)->fault()->text();
 }
 
+/// Marks the one report that a job has, reads for 25 ms, and looks whether it still has its mark.
+class SlowReader final : public TaskProgram {
+ public:
+  Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const Batch& batch, std::size_t number,
+                                            std::size_t set) override {
+    auto bound = of_.bind(backend, batch, number, set);
+    if (number == 1) report_ = bound->front().destination;
+    return bound;
+  }
+  bool fills_input() const override { return false; }
+  void on_finished(const Job& job) override {
+    constexpr std::uint64_t kMark = 0x5555555555555555;
+    std::memcpy(report_.data, &kMark, sizeof kMark);
+    std::this_thread::sleep_for(milliseconds{25});
+    std::uint64_t report = 0;
+    std::memcpy(&report, report_.data, sizeof report);
+    const bool told = job.overwritten();
+    (report == kMark ? whole : torn) += 1;
+    not_told += report != kMark && !told ? 1 : 0;
+  }
+  void on_dropped(const Job&, const JobRecord&) override { ++dropped; }
+
+  int whole = 0, torn = 0, not_told = 0, dropped = 0;
+
+ private:
+  Sums of_;
+  BufferView report_{};
+};
+
+// Jobs every 10 ms run into the one report that a consumer reads for 25: it is told each time, and none is dropped.
+TEST_P(GpuConductor, TellsAConsumerWhoseBuffersItOverwrites) {
+  TaskSet set = two_tasks(station.machine);
+  set.tasks.pop_back();
+  set.tasks.front().deadline = set.tasks.front().period;
+  set.tasks.front().late_consumer = LateConsumer::Overwrite;
+  SlowReader program;
+  TaskProgram* const table[] = {&program};
+  const auto run = run_tasks(station.executor, test::admit(set), table, led(40));
+  ASSERT_TRUE(run.has_value()) << run.error().text();
+  EXPECT_EQ(program.not_told, 0);
+  EXPECT_GT(program.torn, 0);
+  std::uint64_t whole = 0, overwritten = 0;
+  for (const JobRecord& job : run->jobs) (job.overwritten ? overwritten : whole) += job.finish ? 1 : 0;
+  EXPECT_EQ(run->summaries.front().overwritten(), overwritten);
+  EXPECT_GE(overwritten, static_cast<std::uint64_t>(program.torn));
+  EXPECT_LE(whole, static_cast<std::uint64_t>(program.whole));
+  EXPECT_TRUE(program.dropped == 0 || !test::kDevicesAreInTime) << program.dropped;
+}
+
 // A run has a lane for each of two batches. The host has armed one run of the first task whole, and half of one of the
 // other: what lies in the queues ends all the same.
 TEST_P(GpuConductor, ARunThatIsHalfArmedEnds) {

@@ -72,6 +72,7 @@ class SlowConductor {
     [[nodiscard]] std::uint64_t given_back(std::uint32_t task) const { return slow->given_back(task); }
     void open(std::uint32_t batch, std::uint64_t run) const { slow->open(batch, run); }
     [[nodiscard]] bool has_ended(std::uint32_t batch, std::uint64_t run) const { return slow->has_ended(batch, run); }
+    void note_taken(std::uint32_t, std::uint64_t) const {}
     [[nodiscard]] bool write(const LedRecord& record) const { return slow->write(record); }
     [[nodiscard]] bool is_stopped() const { return slow->is(false); }
     [[nodiscard]] bool is_given_up() const { return slow->is(false); }

@@ -144,6 +144,7 @@ class Recorded final : public DeviceBackend {
       return taken_ < records_.size() ? std::optional(records_[taken_++]) : std::nullopt;
     }
     void give_back(std::uint32_t) override {}
+    std::uint64_t* runs_taken(std::uint32_t) override { return nullptr; }
     void stop() override {}
     bool is_over() override { return taken_ == records_.size(); }
     std::optional<Error> fault() override { return std::nullopt; }
@@ -283,6 +284,40 @@ TEST(LedTaskRun, EachJobIsInOneRecordWhateverTheHostDoes) {
   EXPECT_GT(dropped - away, test::rounds(100U)) << "of buffers that came back late";
   EXPECT_GT(away, test::rounds(100U));
   EXPECT_GT(overtaken, test::rounds(40U)) << "by the record of a later one that was dropped";
+}
+
+// Jobs of 90 ns arrive every 1000, into one set, and a consumer reads for 2500: it is called for jobs 0, 3, 6, ..., two
+// more run into what it reads, and nobody hears of their results. Each record says so. A consumer that drops loses
+// them.
+TEST(LedTaskRun, AConsumerThatIsTooSlowIsTold) {
+  for (const LateConsumer rule : {LateConsumer::Drop, LateConsumer::Overwrite}) {
+    for (const Duration reads : {Duration{500}, Duration{2500}}) {
+      Station station;
+      TaskSet set{station.machine, Policy::Edf, {copying(station, "a", 60, 1000)}};
+      set.tasks.front().late_consumer = rule;
+      Listening program(station.machine, set.tasks.front());
+      program.hears = true;
+      program.when_finished = [&](const Job&) { station.clock->wait_until(station.clock->now() + reads); };
+      TaskProgram* const table[] = {&program};
+      RunOptions options;
+      options.jobs = 30;
+      options.conductor = ConductorKind::Gpu;
+      std::map<std::uint64_t, int> heard;
+      options.on_job_end = [&](const JobRecord& job) { ++heard[job.index]; };
+      const auto run = run_tasks(station.executor, test::admit(set), table, options);
+      ASSERT_TRUE(run.has_value()) << run.error().text();
+      ASSERT_EQ(run->jobs.size(), 30U);
+      EXPECT_EQ(heard.size(), 30U) << "each job is heard of";
+      const bool is_slow = reads > Duration{1000}, overwrites = is_slow && rule == LateConsumer::Overwrite;
+      EXPECT_EQ(program.finished, is_slow ? 10 : 30);
+      for (const JobRecord& job : run->jobs) {
+        const bool has_run = !is_slow || overwrites || job.index % 3 == 0;
+        EXPECT_EQ(job.verdict, has_run ? JobVerdict::Met : JobVerdict::Dropped) << job.index;
+        EXPECT_EQ(job.overwritten, overwrites) << job.index;
+      }
+      EXPECT_EQ(run->summaries.front().overwritten(), overwrites ? 30U : 0U);
+    }
+  }
 }
 
 // A host that oversleeps by up to 3 ms has the record of a job of 90 ns within these and its look every 5 ms, and not

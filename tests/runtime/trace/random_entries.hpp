@@ -43,6 +43,7 @@ inline JobEntry random_entry(Random& random) {
     entry.broken = BrokenBound{static_cast<BoundCause>(random.below(kBoundCauses)), random_time(random)};
   if (entry.broken && random.one_in(2)) entry.broken->by = TaskId(random.below(5));
   if (entry.finish && random.one_in(3)) entry.seen = *entry.finish + random_time(random);
+  entry.overwritten = random.one_in(5);
   return entry;
 }
 

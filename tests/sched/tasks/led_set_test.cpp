@@ -89,6 +89,26 @@ TEST(LedSet, AGpuLeadsWhereDeadlinesAreAtTheDevice) {
   EXPECT_EQ(by_host.host_away, Duration{0});
 }
 
+TEST(LedSet, OnlyAGpuRunsIntoBuffersThatAConsumerHas) {
+  const std::string text = one_task(", late_consumer: overwrite");
+  EXPECT_EQ(at_device(text).tasks.front().late_consumer, LateConsumer::Overwrite);
+  EXPECT_EQ(at_device(one_task()).tasks.front().late_consumer, LateConsumer::Drop);
+  const auto why = [](const std::string& of, const Topology& on) {
+    const auto refused = load(of, on);
+    return refused ? "it is not refused" : refused.error().text();
+  };
+  const std::string only =
+      "only where a GPU leads do jobs run into buffers that their consumer still has, and the host leads this set";
+  EXPECT_NE(why(text, machine())
+                .find(only + ", which has no 'deadline_at: device', or asks for the host; leave "
+                             "'late_consumer' out"),
+            std::string::npos)
+      << why(text, machine());
+  EXPECT_NE(why("deadline_at: device\n" + text, machine(kHostCosts)).find(only + ": machine 'm' has no costs"),
+            std::string::npos);
+  EXPECT_EQ(why(one_task(", late_consumer: drop"), machine()), "it is not refused");
+}
+
 TEST(LedSet, ASetOnTheMachineOfAnotherConductorGetsItsOwn) {
   const Topology led = *machine().led_by_gpu();
   EXPECT_EQ(*load(one_task(), led), *load(one_task()));

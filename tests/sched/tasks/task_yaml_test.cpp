@@ -280,7 +280,7 @@ TEST(TaskYaml, RefusesTasksThatAreNone) {
       {"  - a\n",
        "t.yaml:5:5: a task is a map with the keys name, after, period, deadline, jitter, offset, buffers, job, wcet, "
        "priority, "
-       "best_case, cut, overrun, budget, suspend_after, release, trigger, early_trigger, missing_after"},
+       "best_case, cut, overrun, budget, suspend_after, release, trigger, early_trigger, missing_after, late_consumer"},
   };
   for (const Refusal& refusal : refusals) EXPECT_EQ(folder.error(file(refusal.tasks)), refusal.error) << refusal.tasks;
 }
