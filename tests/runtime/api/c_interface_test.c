@@ -272,7 +272,9 @@ static void tasks_come_and_go(const char* folder) {
 
 static int host_step(const tutti_job* job, size_t step, void* user) {
   const char* name = tutti_job_step(job);
-  *(size_t*)user += tutti_job_task(job) == 0 && name != NULL && strcmp(name, "decide") == 0 ? step : 100;
+  const int known =
+      tutti_job_task(job) == 0 && !tutti_job_overwritten(job) && name != NULL && strcmp(name, "decide") == 0;
+  *(size_t*)user += known ? step : 100;
   return 0;
 }
 
