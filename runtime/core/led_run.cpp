@@ -148,7 +148,12 @@ Expected<std::vector<std::uint64_t>> runs_ahead(const LedSet& set, std::span<con
         static_cast<std::uint64_t>(((asked ? set.host_away : kNotAsked).count() - 1) / task.period + 1);
     ahead.push_back(std::min(task.count(), most_waiting(task) + periods));
     if (ahead.back() <= most[i]) continue;
-    if (asked || most[i] == 0)
+    if (most[i] == 0)
+      return invalid_input(
+          fmt::format("one job takes more than the {} entries of a queue of {}; let its copies be fewer, or its chunks "
+                      "larger, or write 'conductor: host'",
+                      kQueueCapacity, set.plans[i].front().front().name));
+    if (asked)
       return invalid_input(fmt::format(
           "the queues of {} hold {}, less than the {} for which the host may be away; let it be away for less",
           set.plans[i].front().front().name, to_string(lasts(task, most[i])), to_string(set.host_away)));

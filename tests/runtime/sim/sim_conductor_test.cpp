@@ -212,6 +212,10 @@ TEST(SimLedRun, RefusesToLetTheHostBeAwayForLongerThanQueuesLast) {
   EXPECT_EQ(refusal(station, set_of(3, milliseconds(2981))),
             "the queues of batch 1 of task 'inspect' hold 2.98 s, less than the 2.981 s for which the host may be "
             "away; let it be away for less");
+  for (const Duration away : {Duration{}, Duration{1}})
+    EXPECT_EQ(refusal(station, set_of(901, away)),
+              "one job takes more than the 900 entries of a queue of batch 1 of task 'inspect'; let its copies be "
+              "fewer, or its chunks larger, or write 'conductor: host'");
 }
 
 // Full queues have b + 1 = 2 runs, and there is room for a few records more. Away for ten periods, the host finds
