@@ -53,6 +53,7 @@ inline constexpr std::size_t kMostStreamTimes = 1280;
 struct JobEntry {
   TaskId task;
   JobVerdict verdict = JobVerdict::Met;
+  bool overwritten = false;         ///< its consumer did not have its results whole
   std::uint64_t index = 0;          ///< of the task's jobs, from 0
   Duration arrival{};               ///< when it was triggered
   Duration ready{};                 ///< arrival plus release jitter
@@ -64,7 +65,6 @@ struct JobEntry {
   Duration after{};                     ///< from the finish until its program had read its result; >= 0
   std::uint32_t overruns = 0;           ///< kernels that took longer than their declared worst
   std::optional<BrokenBound> broken{};  ///< it exceeded its bound, or one of its batches its latest finish
-  bool overwritten = false;             ///< its consumer did not have its results whole
   std::optional<Duration> seen{};       ///< when the host had its record; absent: the host led it, or it did not finish
 
   /// Response time that a bound limits. @pre it has a finish.

@@ -12,6 +12,7 @@
 #include "model/base/document.hpp"
 #include "model/base/suggestion.hpp"
 #include "model/base/wide.hpp"
+#include "runtime/dispatch/led_task_run.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -116,6 +117,13 @@ bool has_batches(const TaskSet& set) {
   return std::ranges::any_of(set.tasks, [](const Task& task) { return !batches_of(task).empty(); });
 }
 
+/// Whether the queues of a GPU that leads last for as long as the host may be away: `check` refuses what does not.
+bool lasts_while_away(const TaskSet& set, const Planner* planner) {
+  if (!set.led_by_gpu) return true;
+  const AdmissionVerdict verdict = decide(planner, set);
+  return verdict.admitted && host_may_be_away(verdict.admitted->planned());
+}
+
 CapacityRow find_row(const TaskStudy& study, const CapacityAnswer& answer, const Planner* planner) {
   const TunableParameter& tunable = answer.tunable;
   int further = 0;
@@ -124,7 +132,7 @@ CapacityRow find_row(const TaskStudy& study, const CapacityAnswer& answer, const
     if (!set) return false;
     const CutAnswer found = controller_of(planner).answer_after(in_row(*set, planner), further);
     further = found.further;
-    return found.answer == Answer::Schedulable;
+    return found.answer == Answer::Schedulable && lasts_while_away(*set, planner);
   };
   CapacityRow row;
   row.planner = planner;

@@ -102,11 +102,15 @@ class Conductor(Programs):
         self.assertIn("its jobs overlap, and then a GPU leads where it is asked to; write 'conductor: gpu'\n", run.stderr)
 
     # The shortest period is the Wcet.
+    # A bound of 70 us; but 300 armed runs, of which a waiting job has one, last for 100 ms at periods of 100 ms / 299.
     def test_capacity_is_that_of_what_leads(self):
-        for conductor, ms in (("gpu", "70 us"), ("host", "4 ms")):
-            run = self.tutti("capacity", LED, "--task", "look", "--of", "period", "--conductor", conductor)
+        patient = self.file(self.led().replace("host_away: 100 ms\n", ""))
+        for path, conductor, period in ((LED, "gpu", "334.45 us"), (patient, "gpu", "70 us"), (LED, "host", "4 ms")):
+            run = self.tutti("capacity", path, "--task", "look", "--of", "period", "--conductor", conductor)
             self.assertEqual(run.returncode, 0, run.stderr)
-            self.assertIn(f" {ms}", run.stdout)
+            self.assertIn(f" {period}", run.stdout)
+        for period, answer in (("334.449 us", 0), ("334.448 us", 2)):
+            self.assertEqual(self.tutti("check", self.file(self.led().replace("period: 10 ms", f"period: {period}"))).returncode, answer)
 
     def test_nothing_is_said_where_deadlines_are_at_the_host(self):
         path = self.file(self.led().replace("deadline_at: device", "deadline_at: host"))

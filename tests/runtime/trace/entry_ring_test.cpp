@@ -39,29 +39,29 @@ TEST(EntryRing, GivesJobsBackInTheirOrder) {
   EXPECT_EQ(ring.lost(), 0U);
 }
 
-// The smallest ring has room for one job with all its stream times, 16 + 136 + 2048 * 24 = 49,304 bytes, so it has
-// 65,536: 431 jobs of 152 bytes.
+// The smallest ring has room for one job with all its stream times, 16 + 152 + 2048 * 24 = 49,320 bytes, so it has
+// 65,536: 390 jobs of 168 bytes.
 TEST(EntryRing, CountsTheJobsThatFindNoRoom) {
   EntryRing ring(Bytes{0});
-  for (std::uint64_t i = 0; i < 431; ++i) EXPECT_TRUE(ring.push(numbered(i), {}));
+  for (std::uint64_t i = 0; i < 390; ++i) EXPECT_TRUE(ring.push(numbered(i), {}));
   EXPECT_FALSE(ring.has_room(0));
-  EXPECT_FALSE(ring.push(numbered(431), {}));
-  EXPECT_FALSE(ring.push(numbered(432), {}));
+  EXPECT_FALSE(ring.push(numbered(390), {}));
+  EXPECT_FALSE(ring.push(numbered(391), {}));
   EXPECT_EQ(ring.lost(), 2U);
-  EXPECT_EQ(ring.handed_over(), 433U);
+  EXPECT_EQ(ring.handed_over(), 392U);
 
   // One job taken out makes room for one; its number shows that two are missing before it.
   RecordedJob job;
   ASSERT_TRUE(ring.pop(job));
-  EXPECT_TRUE(ring.push(numbered(433), {}));
-  EXPECT_FALSE(ring.push(numbered(434), {}));
-  for (std::uint64_t i = 1; i < 431; ++i) {
+  EXPECT_TRUE(ring.push(numbered(392), {}));
+  EXPECT_FALSE(ring.push(numbered(393), {}));
+  for (std::uint64_t i = 1; i < 390; ++i) {
     ASSERT_TRUE(ring.pop(job));
     EXPECT_EQ(job.number, i);
   }
   ASSERT_TRUE(ring.pop(job));
-  EXPECT_EQ(job.number, 433U);
-  EXPECT_EQ(job.entry, numbered(433));
+  EXPECT_EQ(job.number, 392U);
+  EXPECT_EQ(job.entry, numbered(392));
   EXPECT_FALSE(ring.pop(job));
 }
 
