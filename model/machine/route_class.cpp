@@ -26,27 +26,27 @@ GBps rate_alone(std::span<const CapacityUse> uses, std::span<const double> capac
   return {rate};
 }
 
+bool is_of_link(const Topology& machine, LinkId link, CapacityId capacity) {
+  return std::ranges::find(machine.uses(link), capacity, &CapacityUse::capacity) != machine.uses(link).end();
+}
+
 /// Whether a capacity is of a route's link in the other direction, too.
 bool is_of_both_ways(const Topology& machine, std::span<const LinkId> route, CapacityId capacity) {
   return std::ranges::any_of(route, [&](LinkId id) {
     const Link& link = machine.link(id);
     const auto back = machine.find_link(link.to, link.from);
-    return back &&
-           std::ranges::any_of(machine.uses(*back), [&](const CapacityUse& use) { return use.capacity == capacity; });
+    return back && is_of_link(machine, *back, capacity);
   });
 }
 
 /// Whether a capacity is of a GPU's own link, in either direction, on a route from or to that GPU.
 bool is_of_own_link(const Topology& machine, std::span<const LinkId> route, CapacityId capacity) {
-  const auto is_of = [&](LinkId id) {
-    return std::ranges::any_of(machine.uses(id), [&](const CapacityUse& use) { return use.capacity == capacity; });
-  };
   return std::ranges::any_of(route, [&](LinkId id) {
     const Link& link = machine.link(id);
     const auto is_gpu = [&](VertexId end) { return machine.vertex(end).kind == VertexKind::Gpu; };
     if (!is_gpu(link.from) && !is_gpu(link.to)) return false;
     const auto back = machine.find_link(link.to, link.from);
-    return is_of(id) || (back && is_of(*back));
+    return is_of_link(machine, id, capacity) || (back && is_of_link(machine, *back, capacity));
   });
 }
 

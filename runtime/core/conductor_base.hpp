@@ -83,6 +83,8 @@ class ConductorBase {
   /// Every so many looks it looks at the words of the host, too.
   static constexpr std::uint32_t kLooks = 1024;
 
+  /// For whoever waits for the begin of a run: later steps do so by themselves.
+  TUTTI_HOST_DEVICE constexpr void keep_awake() { board_.keep_awake(); }
   TUTTI_HOST_DEVICE constexpr void begin_runs() {
     jobs_.begin();
     for (std::uint32_t task = 0; task < jobs_.count; ++task) runs_[task] = {};

@@ -37,6 +37,7 @@ class OverlapConductor : ConductorBase<LedOperations, Board> {
                                                std::uint64_t* indices, LedFlight* flights, Board board)
       : Base(operations, batches, runs, indices, board), flights_(flights) {}
 
+  using Base::keep_awake;
   TUTTI_HOST_DEVICE constexpr void begin() { Base::begin_runs(); }
 
   /// As `SetConductor`.

@@ -17,6 +17,7 @@ class SetConductor : ConductorBase<LedJobs, Board> {
                                            std::uint64_t* indices, Board board)
       : Base(jobs, batches, runs, indices, board) {}
 
+  using Base::keep_awake;
   TUTTI_HOST_DEVICE constexpr void begin() { Base::begin_runs(); }
 
   /// One step. @param now  since the start of the run @return whether there is more to do
@@ -76,7 +77,7 @@ class SetConductor : ConductorBase<LedJobs, Board> {
     batch_ = 0;
     phase_ = Phase::Running;
     open(now);
-    if (board_.is_stopped()) jobs_.stop();  // where no time is between jobs; it passes while the batch runs
+    Base::see_stop();  // where no time is between jobs; it passes while the batch runs
   }
   TUTTI_HOST_DEVICE constexpr void open(Ns now) {
     board_.open(jobs_.tasks[record_.task].first_batch + batch_, record_.run);

@@ -140,14 +140,14 @@ template <class Memory, class Conductor>
 class LedConductor {
  public:
   TUTTI_HOST_DEVICE LedConductor(const LedWork& work, const Conductor& conductor)
-      : run_(work.run), board_(work), conductor_(conductor) {}
+      : run_(work.run), conductor_(conductor) {}
 
   /// @param timer  () -> its value @return whether there is more to do
   template <class Timer>
   TUTTI_HOST_DEVICE bool step(const Timer& timer) {
     const SinceEpoch<Timer> clock{timer, epoch_};
     if (epoch_ != 0) return conductor_.step(clock(), clock);
-    board_.keep_awake();
+    conductor_.keep_awake();
     epoch_ = Memory::load(&run_->epoch);
     if (epoch_ != 0) conductor_.begin();
     return epoch_ != 0 || Memory::load(&run_->stop) == 0;
@@ -162,7 +162,6 @@ class LedConductor {
   };
 
   LedRunWords* run_;
-  LedBoard<Memory> board_;  // until the run has begun
   Conductor conductor_;
   std::uint64_t epoch_ = 0;
 };

@@ -26,12 +26,12 @@ LedTask led_task(const PlannedTaskSet& planned, TaskId id, std::uint64_t jobs, s
   task.first_arrival = of.offset.count();
   task.period = timing.period.count();
   task.deadline = timing.deadline.count();
-  task.budget = of.overrun.budget.value_or(timing.wcet).count();
+  task.budget = of.overrun.budget.value_or(planned.overlap ? kNever : timing.wcet).count();
   task.shortest = timing.arrivals == Arrivals::Periodic ? timing.best_case.count() : 0;
   task.rank = policy == Policy::Rm ? task.period : policy == Policy::Dm ? task.deadline : timing.priority;
   task.jobs = jobs;
   task.sets = static_cast<std::uint32_t>(sets);
-  task.batches = static_cast<std::uint32_t>(planned.bounds[id.index()].plans.size());
+  if (!planned.overlap) task.batches = static_cast<std::uint32_t>(planned.bounds[id.index()].plans.size());
   task.suspend_after = static_cast<std::uint32_t>(of.overrun.suspend_after);
   task.skips = of.overrun.policy == OverrunPolicy::SkipNext;
   return task;
@@ -40,11 +40,6 @@ LedTask led_task(const PlannedTaskSet& planned, TaskId id, std::uint64_t jobs, s
 /// The jobs of a set that overlap: how, with the latest finish of each region.
 void overlap(LedSet& set, const PlannedTaskSet& planned) {
   const OverlapPlan& plan = *planned.overlap;
-  for (LedTask& task : set.tasks) {
-    const auto& budget = planned.tasks.tasks[static_cast<std::size_t>(&task - set.tasks.data())].overrun.budget;
-    task.budget = budget ? budget->count() : kNoInstant;
-    task.batches = 0;
-  }
   set.ways = led_ways(plan.operations, plan.deadlines, planned.tasks.policy, set.tasks);
   for (const Operation& operation : plan.operations.operations)
     for (const Duration longest : operation.regions()) set.batches.push_back({longest.count(), kNoInstant});

@@ -77,11 +77,12 @@ std::vector<CostSample> plan_led_costs(const Topology& machine, const CostOption
     add({CostWork::Kernel, gpu, 1, Bytes{kLedSizes.back()}, kLedKernel, {}});
     add({CostWork::LoneKernels, gpu, 1, {}, kLedKernel, {}});
   }
+  if (machine.gpus().size() < 2) return samples;
   // The leader's words to the others, and theirs to it: a run of one GPU has none.
   for (const CostWork work : {CostWork::Up, CostWork::Down}) {
     CostSample sample{work, 0, 1, Bytes{kLedSizes.front()}, {}, {}};
-    sample.on_all = machine.gpus().size() > 1;
-    if (sample.on_all) add(sample);
+    sample.on_all = true;
+    add(sample);
   }
   return samples;
 }
