@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "apps/tutti/commands/command.hpp"
+#include "apps/tutti/commands/preloading.hpp"
 #include "apps/tutti/reports/copies_report.hpp"
 #include "runtime/host/cuda_library.hpp"
 
@@ -154,6 +155,11 @@ int accelerate(const AccelerateOptions& options) {
          fmt::format("the loader takes no path with a space or a colon, such as {}; install {} elsewhere",
                      library->string(), kCopyLibrary),
          {}});
+  if (const std::string reason = why_not_preloaded(options.program.front()); !reason.empty())
+    programs::print_remark(fmt::format(
+        "tutti accelerate: {} {}, and takes no library by LD_PRELOAD; its copies go on as they are, those of programs "
+        "that it starts are accelerated",
+        options.program.front(), reason));
   const auto measured = in_own_process<PageableMeasurement>([&]() -> std::optional<PageableMeasurement> {
     const auto cuda = open_cuda_library();
     const auto found = cuda ? (*cuda)->measure_pageable(options.gpu) : tl::unexpected(cuda.error());
@@ -185,10 +191,12 @@ void add_accelerate(programs::CommandLine& program) {
       "accelerate", "runs a program whose copies from and to ordinary memory go at the speed of the link");
   command.footer(
       "Example:\n  tutti accelerate -- python3 train.py --epochs 3\n"
-      "Measures the host for some 2 s, then runs the program with libtutti_copy.so preloaded: cudaMemcpy and\n"
-      "cudaMemcpyAsync of ordinary memory go through pinned buffers, several threads at a time, with the same "
-      "results.\n"
-      "Programs that link the CUDA runtime statically (nvcc's default; -cudart shared is the other) copy as before.\n"
+      "Measures the host for some 2 s, then runs the program with libtutti_copy.so preloaded: large copies of "
+      "ordinary\n"
+      "memory go through pinned buffers, several threads at a time, with the same results. It serves CUDA runtimes,\n"
+      "shared or static (nvcc's default), and what calls the driver (Numba, CuPy, JAX, Julia); a program that is "
+      "linked\n"
+      "statically as a whole takes no library, and copies as before.\n"
       "At the end standard error has bytes, time and factor. TUTTI_COPY=off switches it off, =stats only counts.\n"
       "SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are handed on to the program.\n"
       "The exit code is that of the program, or 128 and the signal that ended it.");

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <string>
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 namespace tutti::internal::cuda {
@@ -13,6 +14,9 @@ using Steady = std::chrono::steady_clock;
 
 /// Contexts whose copies failed before all go the program's own way: what fails so often is not understood here.
 constexpr int kMostFailures = 4;
+
+/// MADV_POPULATE_READ and MADV_POPULATE_WRITE, which older C libraries do not name.
+constexpr int kPopulateRead = 22, kPopulateWrite = 23;
 
 /// The driver's calls of this thread end no capture of another thread meanwhile.
 class BesideCaptures {
@@ -50,6 +54,26 @@ std::optional<Known> known_of(const CopyDriver& driver, const void* address) {
   return known;
 }
 
+/// Whether the program may access a page in this way; before Linux 5.14 nobody knows.
+bool may_access(std::uintptr_t address, CopyDirection direction) {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const auto populate = [page](std::uintptr_t where, int access) {
+    return madvise(reinterpret_cast<void*>(where / page * page), page, access) == 0;
+  };
+  static const bool is_known = populate(reinterpret_cast<std::uintptr_t>(&page), kPopulateRead);
+  return !is_known || populate(address, direction == CopyDirection::Up ? kPopulateRead : kPopulateWrite);
+}
+
+/// Whether the program has all of this memory: the driver makes an error of memory that was given back, and a thread of
+/// ours would end the program. Pages that are there and forbid the access are found at the ends.
+bool is_there(const void* begin, std::size_t bytes, CopyDirection direction) {
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto first = reinterpret_cast<std::uintptr_t>(begin), last = first + bytes - 1;
+  const std::uintptr_t start = first / page * page;
+  return msync(reinterpret_cast<void*>(start), last - start + 1, MS_ASYNC) == 0 && may_access(first, direction) &&
+         may_access(last, direction);
+}
+
 bool is_ordinary(const CopyDriver& driver, const void* begin, std::size_t bytes) {
   for (const void* address : {begin, static_cast<const void*>(static_cast<const std::byte*>(begin) + bytes - 1)}) {
     const auto known = known_of(driver, address);
@@ -79,29 +103,29 @@ std::optional<CopyDirection> PageableCopies::direction_of(const CopyCall& call) 
   if (call.bytes < least || call.to == nullptr || call.from == nullptr) return std::nullopt;
   CUdevice device = 0;
   if (driver_.current_device(&device) != CUDA_SUCCESS) return std::nullopt;
-  const bool may_go_up = call.kind == cudaMemcpyHostToDevice || call.kind == cudaMemcpyDefault;
-  if (may_go_up && call.bytes >= settings_.up_from && is_on(device, driver_, call.to, call.bytes) &&
-      is_ordinary(driver_, call.from, call.bytes))
+  const auto goes = [&](CopyDirection direction, const void* there, const void* here) {
+    return is_on(device, driver_, there, call.rows.span(call.bytes)) && is_ordinary(driver_, here, call.bytes) &&
+           is_there(here, call.bytes, direction);
+  };
+  if (call.may_go_up && call.bytes >= settings_.up_from && goes(CopyDirection::Up, call.to, call.from))
     return CopyDirection::Up;
-  const bool may_go_down = call.kind == cudaMemcpyDeviceToHost || call.kind == cudaMemcpyDefault;
-  if (may_go_down && call.bytes >= settings_.down_from && is_on(device, driver_, call.from, call.bytes) &&
-      is_ordinary(driver_, call.to, call.bytes))
+  if (call.may_go_down && call.bytes >= settings_.down_from && goes(CopyDirection::Down, call.from, call.to))
     return CopyDirection::Down;
   return std::nullopt;
 }
 
-bool PageableCopies::copy(const CopyCall& call, CopyDirection direction, const PlainCopy& plain) {
-  if (off_) return false;
+bool PageableCopies::copy(const CopyCall& call, CopyDirection direction) {
+  if (off_ || settings_.mode != CopySettings::Mode::On) return false;
   const auto start = Steady::now();
-  const BesideCaptures beside(driver_);
   CUcontext context = nullptr, of_stream = nullptr;
   if (is_captured(driver_, call.stream) || driver_.current_context(&context) != CUDA_SUCCESS ||
       driver_.context_of(call.stream, &of_stream) != CUDA_SUCCESS || context != of_stream)
     return false;
   DeviceCopier* const copier = copier_of(context, call.bytes);
-  if (copier == nullptr) return false;
-  const bool sample = is_sample(call, direction);
-  const CopyEnd end = sample ? copy_sample(*copier, call, direction, plain) : copy_all(*copier, call, direction);
+  if (copier == nullptr || (call.waits && !copier->may_wait())) return false;
+  const BesideCaptures beside(driver_);
+  const CopyEnd end =
+      is_sample(call, direction) ? copy_sample(*copier, call, direction) : copy_all(*copier, call, direction);
   if (end == CopyEnd::Failed) give_up(context);
   if (end != CopyEnd::Done) return false;
   const std::lock_guard lock(mutex_);
@@ -113,7 +137,7 @@ CopyEnd PageableCopies::copy_all(DeviceCopier& copier, const CopyCall& call, Cop
   const bool up = direction == CopyDirection::Up;
   auto* const host = static_cast<std::byte*>(up ? const_cast<void*>(call.from) : call.to);
   const auto device = reinterpret_cast<CUdeviceptr>(up ? call.to : call.from);
-  const CopyEnd end = copier.copy(direction, host, device, call.bytes, call.stream);
+  const CopyEnd end = copier.copy(direction, host, device, call.bytes, call.stream, call.rows);
   if (end != CopyEnd::Done || !up || !call.waits) return end;
   return driver_.wait_for(call.stream) == CUDA_SUCCESS ? end : CopyEnd::Failed;
 }
@@ -122,19 +146,28 @@ CopyEnd PageableCopies::copy_all(DeviceCopier& copier, const CopyCall& call, Cop
 bool PageableCopies::is_sample(const CopyCall& call, CopyDirection direction) {
   constexpr std::size_t kLong = std::size_t{32} << 20;
   constexpr std::uint64_t kEvery = 64;
-  if (call.bytes < kLong) return false;
+  if (call.bytes < kLong || call.rows.width != 0) return false;
   const std::lock_guard lock(mutex_);
   return counts_of(direction).long_copies++ % kEvery == 0;
 }
 
-CopyEnd PageableCopies::copy_sample(DeviceCopier& copier, const CopyCall& call, CopyDirection direction,
-                                    const PlainCopy& plain) {
+/// By the driver alone, until all is copied.
+bool PageableCopies::copy_plainly(const CopyCall& call, CopyDirection direction) const {
+  const CUresult status =
+      direction == CopyDirection::Up
+          ? driver_.up(reinterpret_cast<CUdeviceptr>(call.to), call.from, call.bytes, call.stream)
+          : driver_.down(call.to, reinterpret_cast<CUdeviceptr>(call.from), call.bytes, call.stream);
+  return status == CUDA_SUCCESS && driver_.wait_for(call.stream) == CUDA_SUCCESS;
+}
+
+CopyEnd PageableCopies::copy_sample(DeviceCopier& copier, const CopyCall& call, CopyDirection direction) {
   constexpr std::size_t kShare = 8;
-  const auto wait = [&] { return driver_.wait_for(call.stream) == CUDA_SUCCESS; };
   const std::size_t part = call.bytes / kShare;
-  if (!wait()) return CopyEnd::Failed;
+  CopyCall begin = call;
+  begin.bytes = part;
+  if (driver_.wait_for(call.stream) != CUDA_SUCCESS) return CopyEnd::Failed;
   const auto start = Steady::now();
-  if (plain(call.to, call.from, part) != cudaSuccess || !wait()) return CopyEnd::Failed;
+  if (!copy_plainly(begin, direction)) return CopyEnd::Failed;
   const auto middle = Steady::now();
   CopyCall rest = call;
   rest.to = static_cast<std::byte*>(call.to) + part;
@@ -152,10 +185,10 @@ CopyEnd PageableCopies::copy_sample(DeviceCopier& copier, const CopyCall& call, 
 /// The copier of a context, made once enough was copied there; null before, and where it cannot be made.
 DeviceCopier* PageableCopies::copier_of(CUcontext context, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
-  if (settings_.mode != CopySettings::Mode::On) return nullptr;
   Place& place = places_[context];
   place.seen += bytes;
   if (place.copier || place.given_up || place.seen < settings_.after) return place.copier.get();
+  const BesideCaptures beside(driver_);
   place.copier = DeviceCopier::make(driver_, settings_.copier);
   place.given_up = place.copier == nullptr;
   return place.copier.get();

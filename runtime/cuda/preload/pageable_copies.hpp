@@ -3,30 +3,25 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-
-#include <cuda_runtime_api.h>
 
 #include "runtime/cuda/device_copier.hpp"
 #include "runtime/cuda/preload/copy_settings.hpp"
 
 namespace tutti::internal::cuda {
 
-/// The program's own way to make a copy, or a part of it.
-using PlainCopy = std::function<cudaError_t(void* to, const void* from, std::size_t bytes)>;
-
-/// A call of cudaMemcpy or cudaMemcpyAsync.
+/// A call of the driver that copies bytes which follow each other on the host, and on the device or in rows there.
 struct CopyCall {
   void* to;
   const void* from;
   std::size_t bytes;
-  cudaMemcpyKind kind;
-  CUstream stream;  ///< as the driver knows it: the default streams by their names there
-  bool waits;       ///< cudaMemcpy
+  bool may_go_up, may_go_down;  ///< as the call says; both where the addresses decide
+  CUstream stream;              ///< the default streams by their names
+  bool waits;                   ///< it returns when all is copied
+  DeviceRows rows = {};
 };
 
 /// What was copied in one direction, in one way.
@@ -53,16 +48,15 @@ struct DirectionCounts {
 
 /// Copies between ordinary memory and devices on behalf of a program that knows nothing of it.
 ///
-/// Whatever is in doubt goes the program's own way, and so does a copy that has failed here: the runtime then does it
+/// Whatever is in doubt goes the program's own way, and so does a copy that has failed here: the driver then does it
 /// again and reports in its own words, since what was copied by then is what it will copy.
 class PageableCopies {
  public:
   PageableCopies(const CopySettings& settings, const CopyDriver& driver) : settings_(settings), driver_(driver) {}
 
   /// @param direction  as `direction_of` says
-  /// @param plain      for samples
   /// @return whether it is done
-  [[nodiscard]] bool copy(const CopyCall& call, CopyDirection direction, const PlainCopy& plain);
+  [[nodiscard]] bool copy(const CopyCall& call, CopyDirection direction);
   /// Counts a copy that went the program's own way.
   void count_plain(CopyDirection direction, std::size_t bytes, std::chrono::nanoseconds time);
   /// The direction of a copy of ordinary memory to or from the device of the current context that is large enough; none
@@ -89,8 +83,8 @@ class PageableCopies {
   void give_up(CUcontext context);
   [[nodiscard]] CopyEnd copy_all(DeviceCopier& copier, const CopyCall& call, CopyDirection direction);
   [[nodiscard]] bool is_sample(const CopyCall& call, CopyDirection direction);
-  [[nodiscard]] CopyEnd copy_sample(DeviceCopier& copier, const CopyCall& call, CopyDirection direction,
-                                    const PlainCopy& plain);
+  [[nodiscard]] CopyEnd copy_sample(DeviceCopier& copier, const CopyCall& call, CopyDirection direction);
+  [[nodiscard]] bool copy_plainly(const CopyCall& call, CopyDirection direction) const;
   [[nodiscard]] DirectionCounts& counts_of(CopyDirection direction) {
     return counts_[static_cast<std::size_t>(direction)];
   }

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """`tutti accelerate`, and libtutti_copy.so in programs that know nothing of it, on a host without GPUs."""
 import os
+import platform
 import signal
+import struct
 import subprocess
 import sys
 
@@ -53,6 +55,22 @@ class Accelerate(Programs):
         self.assertIn("tutti accelerate: /no/such/program: No such file or directory\n", run.stderr)
         self.assertEqual(self.accelerate(self.file("no program")).returncode, 126)
 
+    # A program that calls the system by itself: exit(7). Its header, one part, its instructions.
+    def test_a_static_program_is_named_and_runs(self):
+        codes = {"x86_64": (62, "bf07000000b83c0000000f05"), "aarch64": (183, "e0008052a80b8052010000d4")}
+        if platform.machine() not in codes:
+            self.skipTest("no instructions for this processor")
+        machine, code = codes[platform.machine()]
+        begin, size = 0x400000, 64 + 56 + len(code) // 2
+        file = self.folder / "static"
+        file.write_bytes(b"\x7fELF\2\1\1".ljust(16, b"\0") + struct.pack("<HHIQQQIHHHHHH", 2, machine, 1, begin + 120, 64, 0, 0, 64, 56, 1, 0, 0, 0) +
+                         struct.pack("<IIQQQQQQ", 1, 5, 0, begin, begin, size, size, 4096) + bytes.fromhex(code))
+        file.chmod(0o755)
+        run = self.accelerate(file)
+        self.assertEqual((run.returncode, run.stdout), (7, ""))
+        self.assertIn(f"tutti accelerate: {file} is linked statically as a whole, and takes no library by LD_PRELOAD; ", run.stderr)
+        self.assertNotIn("linked statically", self.accelerate("true").stderr)
+
     def test_mistakes_end_with_2(self):
         self.refuses(self.tutti("accelerate"), "program")
         for words in (["--threads", "0"], ["--threads", "65"], ["--gpu", "-1"], ["--gpu", "x"]):
@@ -61,7 +79,8 @@ class Accelerate(Programs):
 
     def test_nothing_happens_to_programs_without_cuda(self):
         environment = preloaded(os.environ["TUTTI_COPY_LIBRARY"], TUTTI_COPY_REPORT=str(self.folder / "report"))
-        for program in (["echo", "hello"], ["sh", "-c", "echo hello | cat"], [sys.executable, "-c", "print('hello')"]):
+        asks = "import ctypes; print('driver' if hasattr(ctypes.CDLL('libm.so.6'), 'cuMemcpyHtoD_v2') else 'hello')"
+        for program in (["echo", "hello"], ["sh", "-c", "echo hello | cat"], [sys.executable, "-c", "print('hello')"], [sys.executable, "-c", asks]):
             with self.subTest(program=program):
                 run = subprocess.run(program, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
                 self.assertEqual((run.returncode, run.stdout, run.stderr), (0, "hello\n", ""))

@@ -3,7 +3,7 @@
 
 #include <cuda.h>
 
-#include "tests/support/host_cuda/calls.hpp"
+#include "tests/support/host_cuda/driver_call.hpp"
 #include "tests/support/host_cuda/memory.hpp"
 
 namespace tutti::internal::host_cuda {
@@ -15,20 +15,13 @@ CUcontext context_of(const Gpu& gpu) {
 
 unsigned type_of(const Region& region) { return region.device < 0 ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE; }
 
-/// The default streams have names.
-cudaStream_t stream_of(CUstream stream) {
-  return stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD ? nullptr : stream;
-}
-
-/// Makes a call of the driver.
-template <class Body>
-CUresult driver_call(const char* function, const Body& body) {
-  if (const int planned = planned_failure(function); planned != 0) return static_cast<CUresult>(planned);
-  const cudaError_t fault = current_gpu().fault();
-  return static_cast<CUresult>(fault != cudaSuccess ? fault : body());  // statuses have the same numbers
-}
-
 }  // namespace
+
+CUstreamCaptureMode& capture_mode() {
+  thread_local CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  return mode;
+}
+
 }  // namespace tutti::internal::host_cuda
 
 using namespace tutti::internal::host_cuda;
@@ -41,6 +34,16 @@ CUresult cuCtxGetCurrent(CUcontext* context) {
 
 CUresult cuCtxGetDevice(CUdevice* device) {
   return driver_call("cuCtxGetDevice", [&] { return *device = current_gpu().ordinal(), cudaSuccess; });
+}
+
+CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+  return driver_call("cuDevicePrimaryCtxRetain", [&] { return *context = context_of(gpu(device)), cudaSuccess; });
+}
+
+CUresult cuCtxSetCurrent(CUcontext context) {
+  return static_cast<CUresult>(cudaSetDevice(static_cast<int>(reinterpret_cast<std::uintptr_t>(context)) - 1));
 }
 
 CUresult cuDeviceGetPCIBusId(char* bus_id, int size, CUdevice device) {
@@ -75,8 +78,7 @@ CUresult cuStreamSynchronize(CUstream stream) {
 }
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
-  thread_local CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
-  std::swap(current, *mode);
+  std::swap(capture_mode(), *mode);
   return CUDA_SUCCESS;
 }
 
@@ -107,16 +109,6 @@ CUresult cuMemHostUnregister(void* memory) {
   return driver_call("cuMemHostUnregister", [&] { return cudaHostUnregister(memory); });
 }
 
-CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t size, CUstream stream) {
-  return driver_call("cuMemcpyHtoDAsync_v2",
-                     [&] { return enqueue_copy(stream_of(stream), reinterpret_cast<void*>(to), from, size); });
-}
-
-CUresult cuMemcpyDtoHAsync(void* to, CUdeviceptr from, size_t size, CUstream stream) {
-  return driver_call("cuMemcpyDtoHAsync_v2",
-                     [&] { return enqueue_copy(stream_of(stream), to, reinterpret_cast<const void*>(from), size); });
-}
-
 CUresult cuEventCreate(CUevent* event, unsigned flags) {
   return driver_call("cuEventCreate", [&] { return cudaEventCreateWithFlags(event, flags); });
 }
@@ -130,6 +122,9 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
 }
 
 CUresult cuEventQuery(CUevent event) {
-  return driver_call("cuEventQuery", [&] { return query_event(event); });
+  return driver_call("cuEventQuery", [&] {
+    const cudaError_t refused = refuse_waiting();
+    return refused != cudaSuccess ? refused : query_event(event);
+  });
 }
 }
