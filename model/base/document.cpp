@@ -71,6 +71,9 @@ double read_number(const Node& node, double low, double high) {
   const std::string& text = scalar(node, "a number");
   double value = 0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (const std::string_view rest(end, text.data() + text.size());
+      status == std::errc{} && (rest == "%" || rest == " %"))
+    fail(node.place, fmt::format("'{:.80}' is a percentage; write a plain number like {:g}", text, value / 100));
   if (status != std::errc{} || end != text.data() + text.size() || !(value >= low && value <= high)) {
     fail(node.place, fmt::format("'{:.80}' is not possible here; write a number from {:g} to {:g}", text, low, high));
   }

@@ -220,9 +220,12 @@ class Around {
   }
 
   std::optional<TextMistake> find() const {
-    if (column_ <= static_cast<int>(here_.text.size()))
-      if (const char c = here_.text[static_cast<std::size_t>(column_) - 1]; c == '%' || c == '@' || c == '`')
-        return mistake(column_, fmt::format("no value begins with '{}'; put the value in quotes", c));
+    const char c =
+        column_ <= static_cast<int>(here_.text.size()) ? here_.text[static_cast<std::size_t>(column_) - 1] : ' ';
+    if (c == '%' || c == '@' || c == '`')
+      return mistake(column_, fmt::format("no value begins with '{}'; put the value in quotes", c));
+    if (c == '*' && here_.text.substr(static_cast<std::size_t>(column_)).find_first_of(" \t") != 0)
+      return mistake(column_, "this names an anchor, and none above has that name; put a text in quotes");
     if (column_ > here_.content && here_.colon != std::string_view::npos && column_ > static_cast<int>(here_.colon) + 1)
       return within_value();
     if (const auto above = above_ == 0 ? std::nullopt : lacking_colon(line_from(at(above_)), above_); above)

@@ -29,6 +29,12 @@
 ///
 /// To add a field, write the member and its row. A type whose form in a file is no map of its fields has a `Form` of
 /// its own: `read`, `write`, `check` and `schema`.
+///
+/// A result has the same table, from which its JSON and the schema of that follow (`apps/tutti/formats/record_json`).
+/// Each of its rows has a meaning; the unit is the end of the key, and a number is not negative where its row does not
+/// say so:
+///
+///     Field{"finish_ms", &MissOutput::finish}.means("end of the job, from the start of the run"),
 namespace tutti::internal {
 
 /// What holds for a field beside its type.
@@ -41,6 +47,11 @@ struct FieldRules {
   Rounding rounding = Rounding::Up;                         ///< of times
   double least = -std::numeric_limits<double>::infinity();  ///< of numbers
   double most = std::numeric_limits<double>::infinity();
+  // Of results:
+  std::string_view meaning = {};  ///< what it is, without its unit
+  std::string_view since = {};    ///< the version that has it first; empty: 0.1.0
+  bool may_be_negative = false;   ///< of numbers and times
+  bool if_any = false;            ///< of optional values: the key is left out where there is none; otherwise it is null
 };
 
 /// One row of a field table.
@@ -70,6 +81,18 @@ struct Field {
   }
   [[nodiscard]] constexpr Field within(double least, double most) const {
     return with([&](FieldRules& all) { all.least = least, all.most = most; });
+  }
+  [[nodiscard]] constexpr Field means(std::string_view meaning) const {
+    return with([&](FieldRules& all) { all.meaning = meaning; });
+  }
+  [[nodiscard]] constexpr Field since(std::string_view version) const {
+    return with([&](FieldRules& all) { all.since = version; });
+  }
+  [[nodiscard]] constexpr Field may_be_negative() const {
+    return with([](FieldRules& all) { all.may_be_negative = true; });
+  }
+  [[nodiscard]] constexpr Field if_any() const {
+    return with([](FieldRules& all) { all.if_any = true; });
   }
   [[nodiscard]] constexpr Field formerly(std::string_view older_key) const {
     Field field = *this;

@@ -244,6 +244,8 @@ std::string unit_sentence(std::string_view text, const Decimal& number, std::str
   if (is_exponent(unit)) return fmt::format("'{}' has an exponent; write it out, like {}", text, sort.example);
   if (&sort == &kSizes && unit == "%")
     return fmt::format("'{}' is a share; write what it is of, like '{}% of image'", text, decimal_text(number));
+  if (&sort == &kSizes && unit.starts_with("of "))
+    return fmt::format("'{}' is a share without '%'; write it like '40% {}'", text, unit);
   if (&sort == &kTimes && (unit == "Hz" || unit == "kHz"))
     return fmt::format("'{}' is a frequency; write the time of one period{}", text,
                        guessed_period(number, unit == "Hz" ? 1 : 1'000));
@@ -355,6 +357,8 @@ Expected<Bytes> parse_percentage(std::string_view percent, Bytes of, Rounding ro
   std::string_view rest = percent;
   auto number = take_decimal(rest, percent, "12.5");
   if (!number) return tl::unexpected(number.error());
+  if (!rest.empty() && rest.find_first_not_of(' ') == std::string_view::npos)
+    return invalid_input(fmt::format("a blank stands before the '%'; write it like '{}%'", decimal_text(*number)));
   if (!rest.empty()) return invalid_input(fmt::format("'{}' is not a percentage; write it like 12.5", percent));
   // percent * size / (100 * 10^scale), which must fit into 128 bits
   const Wide limit = ~Wide{0} / (static_cast<Wide>(of.count) + 1);

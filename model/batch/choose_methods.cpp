@@ -1,7 +1,6 @@
 #include "model/batch/choose_methods.hpp"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -16,9 +15,6 @@ namespace {
 
 /// Groups of copies that are tried; a large batch has few sizes.
 constexpr std::size_t kMostGroups = 64;
-/// Up to this size a command of an engine carries its bytes to the GPU itself: 9.2 us in place of 13.1 (H100), which
-/// the costs of its class, of longer copies, do not say.
-constexpr Bytes kCarriedUp{1 << 10};
 /// A smaller gain is rounding.
 constexpr double kClearlyShorter = 1 - 1e-6;
 
@@ -29,10 +25,14 @@ struct Group {
   double gain = 0;                 ///< ns, of all of them by the first of these
 };
 
+/// Whether the machine says what a class of copies by another method than an engine costs.
+bool is_known(const Topology& machine, CopyKind kind) {
+  return kind != base_of(kind) && !is_of_rows(kind) && machine.setup().transfer.counted(kind) == kind;
+}
+
 class Choosing {
  public:
-  Choosing(const Batch& batch, Basis basis, const std::set<VertexId>& busy)
-      : batch_(batch), basis_(basis), busy_(busy) {}
+  Choosing(const Batch& batch, Basis basis, const HeldByOthers& held) : batch_(batch), basis_(basis), held_(held) {}
 
   Batch choose() {
     const std::vector<Group> groups = find_groups();
@@ -84,19 +84,28 @@ class Choosing {
   }
 
   [[nodiscard]] bool may_choose(const Transfer& transfer) const {
-    const auto up = goes_up(machine(), transfer);
-    if (!up || transfer.size == Bytes{0} || (*up && transfer.size <= kCarriedUp)) return false;
-    if (transfer.method != CopyMethod::Automatic && !transfer.chosen) return false;
-    return !busy_.contains(*up ? transfer.to : transfer.from);
+    return goes_up(machine(), transfer) && transfer.size > Bytes{0} &&
+           (transfer.method == CopyMethod::Automatic || transfer.chosen);
+  }
+
+  /// Whether a method moves a copy here for costs of its own, and nothing else is against it.
+  [[nodiscard]] bool is_candidate(Transfer transfer, CopyMethod asked) const {
+    transfer.method = asked;
+    const RouteView route = find_route(machine(), transfer);
+    if (!route.found() || !is_known(machine(), route.kind)) return false;
+    const TransferMethod& method = route.method;
+    const VertexId gpu = machine().vertex(transfer.to).kind == VertexKind::Gpu ? transfer.to : transfer.from;
+    if (method.by_kernel && held_.gpus.contains(gpu)) return false;
+    if (method.mapped && held_.host) return false;
+    return !machine().is_led_by_gpu() || !(method.captured || method.mapped);
   }
 
   [[nodiscard]] Group group_of(const Transfer& transfer) const {
     const double engine = alone(transfer, CopyMethod::Engine).value_or(0);
     std::vector<std::pair<double, CopyMethod>> faster;
-    for (const CopyMethod method : {CopyMethod::Sm, CopyMethod::Inline}) {
-      if (method == CopyMethod::Inline && machine().is_led_by_gpu()) continue;
-      if (const auto ns = alone(transfer, method); ns && *ns < engine) faster.emplace_back(*ns, method);
-    }
+    for (const CopyMethod method : kCopyMethods)
+      if (is_candidate(transfer, method))
+        if (const auto ns = alone(transfer, method); ns && *ns < engine) faster.emplace_back(*ns, method);
     std::ranges::sort(faster);
     Group group;
     for (const auto& [ns, method] : faster) group.faster.push_back(method);
@@ -104,11 +113,9 @@ class Choosing {
     return group;
   }
 
-  /// How long a copy by a method takes alone, where that can move it and has costs of its own.
+  /// How long a copy by a method takes alone.
   [[nodiscard]] std::optional<double> alone(Transfer transfer, CopyMethod method) const {
     transfer.method = method;
-    const RouteView route = find_route(machine(), transfer);
-    if (!route.found() || machine().setup().transfer.counted(route.kind) != route.kind) return std::nullopt;
     auto batch = Batch::make(machine(), {CommandStream{"copy", std::move(transfer), {}, {}}});
     return batch ? std::optional(length(*batch)) : std::nullopt;
   }
@@ -130,21 +137,18 @@ class Choosing {
 
   const Batch& batch_;
   Basis basis_;
-  const std::set<VertexId>& busy_;
+  const HeldByOthers& held_;
   mutable BatchSimulation simulation_;
 };
 
-/// Whether the machine knows what a further method costs.
 bool has_choice(const Topology& machine) {
-  const CopyCosts& costs = machine.setup().transfer;
-  return std::ranges::any_of(std::array{CopyKind::SmUp, CopyKind::SmDown, CopyKind::InlineUp},
-                             [&](CopyKind kind) { return costs.of(costs.counted(kind)) != costs.of(base_of(kind)); });
+  return std::ranges::any_of(kCopyKinds, [&](CopyKind kind) { return is_known(machine, kind); });
 }
 
 }  // namespace
 
-Batch choose_methods(Batch batch, Basis basis, const std::set<VertexId>& busy) {
-  return has_choice(batch.machine()) ? Choosing(batch, basis, busy).choose() : batch;
+Batch choose_methods(Batch batch, Basis basis, const HeldByOthers& held) {
+  return has_choice(batch.machine()) ? Choosing(batch, basis, held).choose() : batch;
 }
 
 }  // namespace tutti::internal

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 
 #include <Eigen/Core>
@@ -99,7 +101,7 @@ double weight_of(double measured) {
   return 1 / (kError + kPart * measured);
 }
 
-/// Cost of a class's copies: t = opening + copies x (each + slower x bytes, where they are small).
+/// Cost of a class's copies: t = opening + copies x (each + slower x bytes, where they are small, + more by size).
 struct CopyFit {
   double opening = 0, each = 0, slower = 0;  ///< ns, ns, ns a byte
   double below = 0;                          ///< bytes
@@ -107,8 +109,11 @@ struct CopyFit {
   std::map<double, double> more = {};  ///< by bytes: ns that such a copy costs more than the smallest
 };
 
-/// Weighted least squares; errors above 1 count linearly, not squared (Huber): a few outliers, such as copies of 4
-/// bytes or over links that slept, do not bend the fit.
+/// What an error counts: above 1 linearly, not squared (Huber), so that a few outliers, such as copies over links that
+/// slept, do not bend a fit.
+double huber(double off) { return off <= 1 ? off * off : 2 * off - 1; }
+
+/// Weighted least squares.
 /// @param below  copies of fewer bytes have a rate of their own; 0: none do
 CopyFit fit_copies(std::span<const Row* const> rows, double below) {
   constexpr double kMost = 1e12;
@@ -135,7 +140,8 @@ CopyFit fit_copies(std::span<const Row* const> rows, double below) {
     off = (terms * found - values).cwiseAbs();
     counts = off.cwiseMax(1).cwiseInverse();
   }
-  const double error = (off.array() <= 1).select(off.array().square(), 2 * off.array() - 1).sum();
+  double error = 0;
+  for (const double one : off) error += huber(one);
   return {found(0) / scale(0), found(1) / scale(1), found(2) / scale(2), below, error};
 }
 
@@ -145,23 +151,35 @@ bool has_own_rate(CostWork work) {
          work == CostWork::MappedDown;
 }
 
-/// Gives small copies a rate of their own only where it explains a good part of the error.
-CopyFit fit_copies(std::span<const Row* const> rows) {
+/// Rising.
+std::set<double> sizes_of(std::span<const Row* const> rows) {
+  std::set<double> sizes;
+  for (const Row* row : rows) sizes.insert(row->bytes);
+  return sizes;
+}
+
+/// The best of finer fits, one for each of these sizes, where it explains a good part of the error; otherwise `plain`.
+/// @param fit_at  size -> CopyFit
+template <class Sizes, class FitAt>
+CopyFit finer_fit(const CopyFit& plain, std::size_t rows, const Sizes& sizes, FitAt fit_at) {
   constexpr double kWorthIt = 0.7;
-  std::vector<double> sizes;
-  for (const Row* row : rows) sizes.push_back(row->bytes);
-  std::sort(sizes.begin(), sizes.end());
-  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
-  const CopyFit plain = fit_copies(rows, 0);
-  CopyFit best = plain;
   constexpr double kNoise = 1e-3;  // error per row below which there is nothing to explain
-  if (plain.error < kNoise * static_cast<double>(rows.size())) return plain;
-  if (has_own_rate(rows.front()->work)) sizes.push_back(static_cast<double>(kEverySize.count));
-  for (std::size_t i = 2; i < sizes.size(); ++i) {
-    const CopyFit fit = fit_copies(rows, sizes[i]);
-    if (fit.error < best.error && fit.error < kWorthIt * plain.error) best = fit;
+  CopyFit best = plain;
+  if (plain.error < kNoise * static_cast<double>(rows)) return best;
+  for (const double size : sizes) {
+    CopyFit fit = fit_at(size);
+    if (fit.error < best.error && fit.error < kWorthIt * plain.error) best = std::move(fit);
   }
   return best;
+}
+
+/// Gives small copies a rate of their own only where it explains a good part of the error.
+CopyFit fit_copies(std::span<const Row* const> rows) {
+  std::set<double> sizes = sizes_of(rows);
+  if (has_own_rate(rows.front()->work)) sizes.insert(static_cast<double>(kEverySize.count));
+  const auto third = std::ranges::next(sizes.begin(), 2, sizes.end());
+  return finer_fit(fit_copies(rows, 0), rows.size(), std::ranges::subrange(third, sizes.end()),
+                   [&](double size) { return fit_copies(rows, size); });
 }
 
 /// Copies of pageable memory: small copies show the costs, and each larger size what it costs more.
@@ -177,6 +195,48 @@ CopyFit fit_by_size(std::span<const Row* const> rows) {
     fit.more[size] = most = std::max(most, quantile(std::move(extra), 0.5));
   }
   return fit;
+}
+
+/// The error of a fit whose costs rise behind some size, as `fit_copies` counts it.
+double error_of(std::span<const Row* const> rows, const CopyFit& fit) {
+  double error = 0;
+  for (const Row* row : rows) {
+    double each = fit.each + (row->bytes < fit.below ? fit.slower * row->bytes : 0);
+    if (const auto above = fit.more.upper_bound(row->bytes); above != fit.more.begin())
+      each += std::prev(above)->second;
+    error += huber(std::abs(weight_of(row->median) * (fit.opening + row->copies * each - (row->median - row->base))));
+  }
+  return error;
+}
+
+/// Copies of up to so many bytes cost less than all others. @pre there are some of both
+CopyFit fit_carried(std::span<const Row* const> rows, double carried) {
+  std::vector<const Row*> others;
+  double next = std::numeric_limits<double>::infinity();
+  for (const Row* row : rows) {
+    if (row->bytes <= carried) continue;
+    others.push_back(row);
+    next = std::min(next, row->bytes);
+  }
+  CopyFit fit = fit_copies(others, 0);
+  std::vector<double> each;
+  for (const Row* row : rows)
+    if (row->bytes <= carried) each.push_back((row->median - row->base - fit.opening) / row->copies);
+  const double less = std::clamp(quantile(std::move(each), 0.5), 0.0, fit.each);
+  fit.more = {{carried, 0}, {next, fit.each - less}};
+  fit.each = less;
+  fit.error = error_of(rows, fit);
+  return fit;
+}
+
+/// Up to some size the command of an engine carries its bytes to the GPU itself, and costs less: in place of a fit that
+/// says nothing of it, where that explains a good part of the error.
+CopyFit fit_with_carried(std::span<const Row* const> rows, const CopyFit& all) {
+  constexpr double kMostCarried = 4 << 10;
+  std::set<double> sizes = sizes_of(rows);
+  sizes.erase(std::prev(sizes.end()));  // none is larger
+  sizes.erase(sizes.lower_bound(kMostCarried), sizes.end());
+  return finer_fit(all, rows.size(), sizes, [&](double size) { return fit_carried(rows, size); });
 }
 
 Cost written(double nominal, double guaranteed) {
@@ -239,9 +299,10 @@ class Fitting {
         return is_copies(row.work) && copy_kind(row.work) == route && row.turns == 0 && is_plain(row);
       });
       if (of_class.empty()) continue;
-      const CopyFit fit = is_pageable(route)  ? fit_by_size(of_class)
-                          : is_of_rows(route) ? fit_copies(of_class, 0)
-                                              : fit_copies(of_class);
+      CopyFit fit = is_pageable(route)  ? fit_by_size(of_class)
+                    : is_of_rows(route) ? fit_copies(of_class, 0)
+                                        : fit_copies(of_class);
+      if (route == CopyKind::Up) fit = fit_with_carried(of_class, fit);
       openings[static_cast<std::size_t>(route)] = fit.opening;
       CopyCost& cost = setup().transfer.of(route);
       cost.each = written(fit.each, fit.each);
@@ -367,16 +428,26 @@ class Fitting {
   /// What a batch that a GPU leads takes above its own time, which `job` of the host is no part of.
   void fit_conductor() {
     if (led_.empty()) return;
-    double usual = 0, most = 0;
+    double usual = 0, most = 0, most_of_peers = 0;
     std::vector<double> medians;
     for (const Row& row : led_) {
       const double own = promised(row) - as_ns(setup().job.guaranteed);
       if (!row.crowded) medians.push_back(row.median - predicted(row) + as_ns(setup().job.nominal));
       usual = std::max(usual, row.usual - own);
-      most = std::max(most, row.allowed - own);
+      double& most_of_class = row.copies > 0 && copy_kind(row.work) == CopyKind::Peer ? most_of_peers : most;
+      most_of_class = std::max(most_of_class, row.allowed - own);
     }
     setup().conductor = written(medians.empty() ? 0 : quantile(std::move(medians), 0.5), usual);
-    setup().conductor_job = written(0, most - as_ns(setup().conductor->guaranteed));
+    const double rest = as_ns(setup().conductor->guaranteed);
+    setup().conductor_job = written(0, most - rest);
+    if (!measured_.bursts.empty() && measured_.visits > 0) {
+      const auto share = [&](double q) { return quantile(measured_.bursts, q) / measured_.visits; };
+      setup().conductor_visit = written(share(0.5), share(0.9));
+      raise(*setup().conductor_job, (share(1) - share(0.9)) * measured_.visits);
+    }
+    const double wakes = most_of_peers - std::max(most, rest);
+    CopyCost& peer = setup().transfer.of(CopyKind::Peer);
+    if (wakes > 0) raise(peer.first, as_ns(peer.first.guaranteed) + wakes);
   }
 
   [[nodiscard]] std::vector<Raisable> raisable(const std::vector<const Row*>& alone) {

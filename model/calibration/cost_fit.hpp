@@ -35,7 +35,9 @@ struct CostFit {
 ///
 /// Where a GPU led batches, `conductor` is what the medians are above the same prediction where no other lane takes
 /// turns, the median over these samples, and guaranteed what bounds 9 repetitions of 10 of each; `conductor_job` covers
-/// `allowed`.
+/// `allowed`. What copies between GPUs exceed that by is their guaranteed `first`: the links between GPUs fall asleep,
+/// and the first copy behind a rest wakes them. `conductor_visit` is the share of a visit in bursts of them, guaranteed
+/// what bounds 9 bursts of 10; what the others exceed that by is in `conductor_job`.
 /// @pre the machine has bandwidths and a table, and no costs yet: its `setup` is empty
 [[nodiscard]] CostFit fit_costs(const Topology& machine, const CostMeasurements& measured);
 

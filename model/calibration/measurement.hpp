@@ -102,6 +102,9 @@ struct CostMeasurements {
   /// Batches that a GPU led, timed from when a job could start until its conductor had seen the end; empty: not
   /// measured.
   std::vector<CostSample> led = {};
+  std::vector<double> bursts = {};  ///< ns from when many jobs arrived, which overlap, until a GPU's conductor had
+                                    ///< begun one on each engine, last
+  int visits = 0;                   ///< of the conductor in each of these
 
   friend bool operator==(const CostMeasurements&, const CostMeasurements&) = default;
 };

@@ -95,6 +95,10 @@ void check_setup(const SetupTimes& setup, Faults& faults) {
   if (setup.conductor.has_value() != setup.conductor_job.has_value() && !faults.unread(path_of("setup", missing)))
     faults.add(path_of("setup", there),
                fmt::format("a GPU leads jobs with both of its costs; add '{}', or leave '{}' out", missing, there));
+  if (setup.conductor_visit && !setup.conductor && !setup.conductor_job &&
+      !faults.unread(path_of("setup", "conductor")))
+    faults.add(path_of("setup", "conductor_visit"),
+               "it is part of what a GPU takes that leads jobs; add 'conductor' and 'conductor_job', or leave it out");
 }
 
 void check_scalars(const MachineSpec& spec, Faults& faults) {

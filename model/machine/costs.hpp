@@ -174,6 +174,9 @@ struct SetupTimes {
                                        ///< a batch until its gates are open, and from its last completion until the
                                        ///< GPU's conductor has seen it; absent: not measured
   std::optional<Cost> conductor_job = {};  ///< in place of `job` there: how long a GPU may be held up; with `conductor`
+  std::optional<Cost> conductor_visit = {};  ///< where jobs overlap there: what the conductor takes for one thing, such
+                                             ///< as a release or the begin of another job's copy; with `conductor`;
+                                             ///< absent: as long as `conductor`
 
   friend bool operator==(const SetupTimes&, const SetupTimes&) = default;
 };

@@ -172,7 +172,8 @@ struct Record<SetupTimes> {
                                      Field{"dispatch", &SetupTimes::dispatch},
                                      Field{"job", &SetupTimes::job},
                                      Field{"conductor", &SetupTimes::conductor},
-                                     Field{"conductor_job", &SetupTimes::conductor_job}};
+                                     Field{"conductor_job", &SetupTimes::conductor_job},
+                                     Field{"conductor_visit", &SetupTimes::conductor_visit}};
 };
 
 template <>
@@ -227,6 +228,7 @@ struct Record<MachineSpec> {
                                      Field{"spread", &MachineSpec::spread}.within(0, kWidestSpread),
                                      Field{"staging", &MachineSpec::staging},
                                      Field{"gate", &MachineSpec::gate}.one_of(kGateWords),
+                                     Field{"conductor_sms", &MachineSpec::conductor_sms}.within(0, kMostGateSms),
                                      Field{"symmetric", &MachineSpec::symmetric}.formerly("alike"),
                                      Field{"table", &MachineSpec::table}};
 };

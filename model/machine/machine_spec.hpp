@@ -195,6 +195,9 @@ struct TableRow {
   friend bool operator==(const TableRow&, const TableRow&) = default;
 };
 
+/// Most multiprocessors of a GPU that gates have for themselves: a few are enough for any number of gates.
+inline constexpr int kMostGateSms = 64;
+
 /// Largest spread of a machine's rates: with more, they are not known.
 inline constexpr double kWidestSpread = 0.5;
 
@@ -211,7 +214,9 @@ struct MachineSpec {
   Margin margin = {};
   double spread = 0;  ///< how far rates vary from run to run, relative, 0 to `kWidestSpread`
   StagingSpec staging = {};
-  std::string gate{kGateWords.front()};                  ///< for hardware: one of `kGateWords`
+  std::string gate{kGateWords.front()};  ///< for hardware: one of `kGateWords`
+  int conductor_sms = 0;  ///< multiprocessors of each GPU on which gates alone run where a GPU leads jobs; kernels of
+                          ///< these jobs have the others; 0: they share all
   std::vector<std::vector<std::string>> symmetric = {};  ///< groups of GPUs that may change places in the table
   std::vector<TableRow> table = {};                      ///< measured combinations
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "model/base/random.hpp"
 #include "model/batch/safe_bound.hpp"
@@ -19,10 +20,14 @@ constexpr std::uint64_t kSeed = 1;
 
 /// Least spread of nominal rates that a search assumes.
 constexpr double kUsualSpread = 0.035;
+/// Share of what was left when a search found its best gates: with no more than that left, it ends.
+constexpr double kPatience = 0.5;
 /// Largest shift of a gate, as a share of the batch's length.
 constexpr double kShift = 0.1;
 /// Factor for a length that is clearly less, beyond rounding noise.
 constexpr double kClearly = 1 - 1e-9;
+/// Factor for a plan that is worth leaving the published one.
+constexpr double kWorthwhile = 1 - 0.005;
 
 /// Budget of a search with full effort, and its costs, in nanoseconds of a usual processor.
 constexpr double kWork = 1'000'000;
@@ -50,13 +55,26 @@ class GateSearch {
     }
   }
 
+  /// The published plan, unless the search finds one that is clearly sooner.
+  void search_beyond_aligned(Effort effort) {
+    plan_completion_aligned(simulation_, {});
+    take_gates_of_last_run();
+    const double wanted = kWorthwhile * length();
+    if (wanted > least_length_ns()) {
+      search(effort);
+      if ((bound_ ? value_ : simulation_.latency_ns()) < wanted) return;
+    }
+    plan_completion_aligned(simulation_, {});
+  }
+
   void search(Effort effort) {
     start();
     left_ = kWork * effort.share;  // the plans to start from come on top: every planner makes its plan
-    const double least = judged_at_least(longest_chain_ns()) / kClearly;
+    const double least = judged_at_least(least_length_ns()) / kClearly;
     const double last =
         std::min(left_ / 4, static_cast<double>(workspace_.best.size()) * (cost_of_run_ + cost_of_bound_));
-    while (left_ > last && left_ > 0 && value_ > least) {
+    left_at_gain_ = left_;
+    while (left_ > std::max(last, kPatience * left_at_gain_) && value_ > least) {
       std::ranges::copy(workspace_.best, workspace_.gates.begin());
       for (int moved = random_.between(1, 2); moved > 0; --moved) move_a_gate();
       consider();
@@ -96,21 +114,39 @@ class GateSearch {
   /// Lower bound of `judged`: no batch is shorter on the faster machine than in proportion, but for anomalies.
   [[nodiscard]] double judged_at_least(double length) const { return length * (1 + 1 / (1 + spread_)) / 2; }
 
-  /// Lower bound of a plan's length.
-  [[nodiscard]] double longest_chain_ns() const {
-    double longest = 0;
+  /// Lower bound of a plan's length: that of any chain alone, and the time in which the busiest capacity carries all
+  /// its bytes. Nominal rates may be measured ones, which owe nothing to capacities.
+  [[nodiscard]] double least_length_ns() const {
+    double least = bound_ ? busiest_capacity_ns() : 0;
     for (std::size_t c = 0; c < simulation_.chain_count(); ++c)
-      longest = std::max(longest, simulation_.transfers_alone_ns(c) + simulation_.kernels_ns(c));
-    return longest + simulation_.batch_setup_ns();
+      least = std::max(least, simulation_.transfers_alone_ns(c) + simulation_.kernels_ns(c));
+    return least + simulation_.batch_setup_ns();
+  }
+
+  [[nodiscard]] double busiest_capacity_ns() const {
+    const std::span<const double> capacities = simulation_.bandwidth().capacities();
+    std::vector<double> busy(capacities.size());
+    for (std::size_t s = 0; s < simulation_.batch().step_count(); ++s) {
+      const Step& step = simulation_.batch().step(s);
+      if (step.flow == kNone) continue;
+      for (const CapacityUse& use : simulation_.bandwidth().uses(step.flow))
+        busy[use.capacity.index()] += step.amount * use.cost / capacities[use.capacity.index()];
+    }
+    return busy.empty() ? 0 : *std::ranges::max_element(busy);
   }
 
   // ---- plans
 
+  /// Its gates, in whole nanoseconds.
+  void take_gates_of_last_run() {
+    simulation_.rerun_forward();
+    std::ranges::copy(simulation_.gates(), workspace_.gates.begin());
+  }
+
   void start() {
     for (const auto arrange : {plan_all_at_once, plan_completion_aligned, plan_time_division}) {
       arrange(simulation_, {});
-      simulation_.rerun_forward();
-      std::ranges::copy(simulation_.gates(), workspace_.gates.begin());
+      take_gates_of_last_run();
       const double found = length();
       if (found >= limit_) continue;
       limit_ = found;
@@ -124,6 +160,7 @@ class GateSearch {
     if (found > limit_ || judged_at_least(found) > value_) return;
     const double value = judged(found);
     if (value > value_) return;
+    if (value < kClearly * value_) left_at_gain_ = left_;
     if (bound_) limit_ = value;
     keep(value);
   }
@@ -180,6 +217,7 @@ class GateSearch {
   double spread_ = 0;
   double cost_of_run_, cost_of_bound_;
   double left_ = 0;                                         ///< to spend
+  double left_at_gain_ = 0;                                 ///< what was left when the best gates became better
   double limit_ = std::numeric_limits<double>::infinity();  ///< no plan is longer
   double value_ = std::numeric_limits<double>::infinity();  ///< of the best gates
   Random random_;
@@ -188,5 +226,7 @@ class GateSearch {
 }  // namespace
 
 void plan_gate_search(BatchSimulation& loaded, Effort effort) { GateSearch(loaded).search(effort); }
+
+void plan_best(BatchSimulation& loaded, Effort effort) { GateSearch(loaded).search_beyond_aligned(effort); }
 
 }  // namespace tutti::internal

@@ -16,6 +16,8 @@ namespace tutti::internal {
 namespace {
 
 constexpr std::array kPlanners{
+    Planner{"best", "completion_aligned, or gate_search where that is clearly sooner", RateRule::MaxMin, true,
+            plan_best},
     Planner{"completion_aligned", "all streams finish together; each starts as late as it can", RateRule::MaxMin, false,
             plan_completion_aligned},
     Planner{"all_at_once", "every stream starts at once", RateRule::MaxMin, false, plan_all_at_once},

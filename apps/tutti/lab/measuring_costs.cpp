@@ -17,6 +17,7 @@ namespace {
 constexpr std::array<std::int64_t, 9> kSizes{4,       4 << 10, 16 << 10, 64 << 10, 256 << 10,
                                              1 << 20, 4 << 20, 16 << 20, 64 << 20};
 constexpr std::array<std::int64_t, 3> kSizesBeside{4 << 10, 64 << 10, 1 << 20};
+constexpr std::array<std::int64_t, 2> kCarriedSizes{1 << 10, 2 << 10};  // up to some size commands carry their bytes
 constexpr std::array kCounts{1, 2, 5, 20, 100};
 constexpr std::array kCountsOfMethods{1, 5, 20};  // of copies by other methods than plain engines
 constexpr std::array<std::int64_t, 4> kInlineSizes{4, 64, 512, 4 << 10};
@@ -48,6 +49,7 @@ class Planning {
     add_kernels();
     add_in_a_row();
     add_idle();
+    add_carried();
     return std::move(samples_);
   }
 
@@ -149,6 +151,12 @@ class Planning {
       add({CostWork::Peer, gpu, 1, Bytes{kSizesBeside.front()}, {}, {}, 0, {}, kIdle});
     for (const CostWork work : {CostWork::Up, CostWork::Down})
       add({work, 0, 1, Bytes{kSizesBeside.front()}, {}, {}, 0, {}, kIdle}, true);
+  }
+
+  /// Behind all others, whose turns stay as they are.
+  void add_carried() {
+    for (const int count : kCounts)
+      for (const std::int64_t size : kCarriedSizes) add({CostWork::Up, 0, count, Bytes{size}, {}, {}}, true);
   }
 
   const Topology& machine_;

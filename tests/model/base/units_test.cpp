@@ -163,7 +163,8 @@ TEST(Units, ConvertsUnitsOfNeighbours) {
   for (const Case& c : {Case{"64 KB", "did you mean '64 kB'?"}, Case{"8 Mbit", "did you mean '1000 kB'?"},
                         Case{"3 M", "did you mean '3 MB'?"},
                         Case{"1.5\xc2\xa0MB", "has a no-break space in it; write an ordinary blank"},
-                        Case{"40%", "'40%' is a share; write what it is of, like '40% of image'"}})
+                        Case{"40%", "'40%' is a share; write what it is of, like '40% of image'"},
+                        Case{"50 of img", "'50 of img' is a share without '%'; write it like '40% of img'"}})
     EXPECT_NE(error_of(parse_bytes(c.text)).find(c.start), std::string::npos) << error_of(parse_bytes(c.text));
   for (const Case& c : {Case{"5 MS", "did you mean '5 ms'?"}, Case{"5 sec", "did you mean '5 s'?"},
                         Case{"5 \xc2\xb5s", "did you mean '5 us'?"}, Case{"5 \xce\xbcs", "did you mean '5 us'?"},
@@ -192,7 +193,8 @@ TEST(Units, PercentagesAreExactAndGoUp) {
 TEST(Units, SaysWhatIsWrongWithAPercentage) {
   EXPECT_EQ(error_of(parse_percentage("forty", Bytes{8})), "'forty' is not a number; write it like 12.5");
   EXPECT_EQ(error_of(parse_percentage("-1", Bytes{8})), "'-1' is negative; only zero and above is possible here");
-  EXPECT_EQ(error_of(parse_percentage("40 ", Bytes{8})), "'40 ' is not a percentage; write it like 12.5");
+  EXPECT_EQ(error_of(parse_percentage("40 ", Bytes{8})), "a blank stands before the '%'; write it like '40%'");
+  EXPECT_EQ(error_of(parse_percentage("40x", Bytes{8})), "'40x' is not a percentage; write it like 12.5");
   EXPECT_EQ(error_of(parse_percentage("1000001", Bytes{8})),
             "'1000001%' of 8 B is absurdly large; a size is at most 2^53 bytes (9 PB)");
   EXPECT_EQ(error_of(parse_percentage("101", Bytes{1LL << 53})),

@@ -178,6 +178,10 @@ TEST(TopologyYaml, ContradictionsInSetUpAreTold) {
             "m.yaml:6:22: a GPU leads jobs with both of its costs; add 'conductor_job', or leave 'conductor' out");
   EXPECT_EQ(error("{conductor_job: 9 us}"),
             "m.yaml:6:26: a GPU leads jobs with both of its costs; add 'conductor', or leave 'conductor_job' out");
+  EXPECT_EQ(
+      error("{conductor_visit: 9 us}"),
+      "m.yaml:6:28: it is part of what a GPU takes that leads jobs; add 'conductor' and 'conductor_job', or leave it "
+      "out");
   EXPECT_TRUE(error("{transfer: {up: {nominal: 1 us, below: 1 MiB}}}")
                   .ends_with("'below' needs 'bandwidth': copies smaller than the one run at the other"));
   EXPECT_NE(error("{transfer: {up: 1 us, nominal: 2 us}}").find("'nominal'"), std::string::npos);
@@ -220,7 +224,8 @@ machine:
   peer_access: [[gpu0, gpu1], [gpu1], [gpu1, mem0]]
 )"),
       "m.yaml:4:3: unknown key 'colour' in the machine; the keys here are name, provenance, vertices, links, "
-      "shared, background, weights, peer_access, setup, margin, spread, staging, gate, symmetric, table\n"
+      "shared, background, weights, peer_access, setup, margin, spread, staging, gate, conductor_sms, symmetric, "
+      "table\n"
       "m.yaml:7:18: 'gpuu' is no kind of vertex; did you mean 'gpu'? write one of memory, cpu, hub, switch, gpu, "
       "device\n"
       "m.yaml:12:24: there is no vertex 'gpu9'; did you mean 'gpu0'?\n"

@@ -246,7 +246,7 @@ TEST(BatchSimulation, RunsForwardLikeTheSlowOne) {
             expect_like_the_slow_one(fast, test::slow_forward(machine, basis, batch, rule, {}));
           }
         },
-        600);
+        test::rounds(600U));
   }
 }
 
@@ -264,7 +264,7 @@ TEST(BatchSimulation, RunsFromGatesLikeTheSlowOne) {
         fast.run_forward(chain_gates);
         expect_like_the_slow_one(fast, test::slow_forward(machine, Basis::Nominal, batch, RateRule::MaxMin, gates));
       },
-      600);
+      test::rounds(600U));
 }
 
 // ---- the safe bound
@@ -454,7 +454,7 @@ TEST(TimeDivision, IsTheBestSerialOrderWhereNoKernelsShareAGpu) {
           EXPECT_GE(end + simulation.batch_setup_ns(), latency - 5);  // each turn begins at a whole nanosecond
         } while (std::next_permutation(order.begin(), order.end()));
       },
-      600);
+      test::rounds(600U));
 }
 
 }  // namespace

@@ -292,18 +292,31 @@ Names chosen(const Topology& machine, const std::string& streams) {
   return methods_of(choose_methods(test::make_batch(machine, streams), Basis::Nominal));
 }
 
-// Down: by an engine 7 us + n / 10, by a kernel 2 us + n / 5 ns: equal at 50'000 bytes. Up to 4 KiB an argument is
-// best, and up to 1 KiB the engine, whose command carries the bytes.
+// Down: by an engine 7 us + n / 10, by a kernel 2 us + n / 5 ns: equal at 50'000 bytes. Up by stores of the host 0.5 us
+// + n, as an argument, of up to 4 KiB, 1 us + n / 10 ns: equal at 555.6 bytes.
 TEST(ChooseMethods, TakesTheFastestBySize) {
   const Topology machine = machine_of_methods();
   EXPECT_EQ(chosen(machine, "  - {from: gpu0, to: mem0, size: 4 B}\n"), (Names{"sm"}));
   EXPECT_EQ(chosen(machine, "  - {from: gpu0, to: mem0, size: 49 kB}\n"), (Names{"sm"}));
   EXPECT_EQ(chosen(machine, "  - {from: gpu0, to: mem0, size: 50 kB}\n"), (Names{"direct"}));  // a tie
   EXPECT_EQ(chosen(machine, "  - {from: gpu0, to: mem0, size: 51 kB}\n"), (Names{"direct"}));
-  EXPECT_EQ(chosen(machine, "  - {from: mem0, to: gpu0, size: 1 KiB}\n"), (Names{"direct"}));
-  EXPECT_EQ(chosen(machine, "  - {from: mem0, to: gpu0, size: 1025 B}\n"), (Names{"inline"}));
+  EXPECT_EQ(chosen(machine, "  - {from: mem0, to: gpu0, size: 8 B}\n"), (Names{"mapped"}));
+  EXPECT_EQ(chosen(machine, "  - {from: mem0, to: gpu0, size: 555 B}\n"), (Names{"mapped"}));
+  EXPECT_EQ(chosen(machine, "  - {from: mem0, to: gpu0, size: 556 B}\n"), (Names{"inline"}));
   EXPECT_EQ(chosen(machine, "  - {from: mem0, to: gpu0, size: 4 KiB}\n"), (Names{"inline"}));
   EXPECT_EQ(chosen(machine, "  - {from: mem0, to: gpu0, size: 4097 B}\n"), (Names{"sm"}));
+}
+
+// Up to 1 KiB a command carries its bytes for 0.4 us, from 2 KiB on a copy costs 7 us, and 1.7 us at 1229 bytes.
+TEST(ChooseMethods, KnowsWhatCommandsCarry) {
+  const Topology machine = test::changed(machine_of_methods(), [](MachineSpec& spec) {
+    CopyCost& up = spec.setup.transfer.of(CopyKind::Up);
+    up.each = std::chrono::nanoseconds{400};
+    up.sizes = {SizeCost{Bytes{1 << 10}, {}}, SizeCost{Bytes{2 << 10}, std::chrono::nanoseconds{6600}}};
+  });
+  EXPECT_EQ(chosen(machine, "  - {from: mem0, to: gpu0, size: 8 B}\n"), (Names{"direct"}));
+  EXPECT_EQ(chosen(machine, "  - {from: mem0, to: gpu0, size: 1 KiB}\n"), (Names{"direct"}));
+  EXPECT_EQ(chosen(machine, "  - {from: mem0, to: gpu0, size: 1229 B}\n"), (Names{"inline"}));
 }
 
 TEST(ChooseMethods, LeavesWhatWasAskedForAndWhatHasNoChoice) {
@@ -329,8 +342,15 @@ TEST(ChooseMethods, LooksAtTheWholeBatch) {
 TEST(ChooseMethods, KeepsOffGpusOfOthers) {
   const Topology machine = machine_of_methods();
   const Batch batch = test::make_batch(machine, "  - {from: gpu0, to: mem0, size: 4 B}\n");
-  EXPECT_EQ(methods_of(choose_methods(batch, Basis::Guaranteed, {*machine.find_vertex("gpu1")})), (Names{"sm"}));
-  EXPECT_EQ(methods_of(choose_methods(batch, Basis::Guaranteed, {*machine.find_vertex("gpu0")})), (Names{"direct"}));
+  EXPECT_EQ(methods_of(choose_methods(batch, Basis::Guaranteed, {{*machine.find_vertex("gpu1")}})), (Names{"sm"}));
+  EXPECT_EQ(methods_of(choose_methods(batch, Basis::Guaranteed, {{*machine.find_vertex("gpu0")}})), (Names{"direct"}));
+}
+
+// Without a core for a thread that copies, and without a thread where a GPU leads jobs.
+TEST(ChooseMethods, KeepsOffCoresOfOthers) {
+  const Batch batch = test::make_batch(machine_of_methods(), "  - {from: mem0, to: gpu0, size: 8 B}\n");
+  EXPECT_EQ(methods_of(choose_methods(batch, Basis::Guaranteed, {})), (Names{"mapped"}));
+  EXPECT_EQ(methods_of(choose_methods(batch, Basis::Guaranteed, {.host = true})), (Names{"inline"}));
 }
 
 // On average the kernel is faster, at worst the engine.
