@@ -153,6 +153,29 @@ int rounds_for(const TaskSet& set, const OperationSet& operations) {
   return static_cast<int>(std::clamp(kMostJobs / jobs, 1.0, double{kRounds}));
 }
 
+/// The search from one start. @param weights  [operations] become others
+std::optional<LocalDeadlines> search(const TaskSet& set, const OperationSet& operations,
+                                     std::span<const Duration> needs, std::vector<double>& weights) {
+  const std::size_t count = needs.size();
+  LocalDeadlines found{std::vector<Duration>(count), std::vector<Duration>(count)};
+  HandingOut handing(operations, needs, weights, found);
+  const Policy policy = policy_of_resources(set.policy);
+  for (int round = rounds_for(set, operations); round > 0; --round) {
+    for (std::size_t task = 0; task < set.tasks.size(); ++task)
+      if (!handing.hand_out(task, set.tasks[task].deadline)) return std::nullopt;
+    const auto timings = timings_by_resource(set, operations, found);
+    std::vector<char> fails;
+    for (const auto& on : timings) {
+      const Answer answer = answer_for(on, policy);
+      if (answer == Answer::Unknown) return std::nullopt;
+      fails.push_back(answer == Answer::Schedulable ? 0 : 1);
+    }
+    if (std::ranges::count(fails, 1) == 0) return found;
+    grow(weights, operations, found, fails);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Policy policy_of_resources(Policy policy) { return policy == Policy::Edf ? Policy::Edf : Policy::Dm; }
@@ -227,23 +250,9 @@ std::optional<LocalDeadlines> find_local_deadlines(const TaskSet& set, const Ope
     const Duration way = longest_way(operations, needs, TaskId{task});
     if (way > set.tasks[task].deadline || way == Duration::max()) return std::nullopt;
   }
-  std::vector<double> weights = first_weights(operations);
-  LocalDeadlines found{std::vector<Duration>(count), std::vector<Duration>(count)};
-  HandingOut handing(operations, needs, weights, found);
-  const Policy policy = policy_of_resources(set.policy);
-  for (int round = rounds_for(set, operations); round > 0; --round) {
-    for (std::size_t task = 0; task < set.tasks.size(); ++task)
-      if (!handing.hand_out(task, set.tasks[task].deadline)) return std::nullopt;
-    const auto timings = timings_by_resource(set, operations, found);
-    std::vector<char> fails;
-    for (const auto& on : timings) {
-      const Answer answer = answer_for(on, policy);
-      if (answer == Answer::Unknown) return std::nullopt;
-      fails.push_back(answer == Answer::Schedulable ? 0 : 1);
-    }
-    if (std::ranges::count(fails, 1) == 0) return found;
-    grow(weights, operations, found, fails);
-  }
+  std::vector<double> even(count, 1);
+  for (std::vector<double>& weights : std::array{first_weights(operations), std::move(even)})
+    if (auto found = search(set, operations, needs, weights)) return found;
   return std::nullopt;
 }
 

@@ -154,7 +154,7 @@ class Bounds {
 /// task with the most is handed out first, to the core that has the least.
 class Cores {
  public:
-  explicit Cores(const TaskSet& set) {
+  Cores(const TaskSet& set, int most) {
     if (!set.machine) return;
     std::vector<std::tuple<double, TaskId, VertexId>> loads;
     for (std::size_t i = 0; i < set.tasks.size(); ++i)
@@ -167,7 +167,7 @@ class Cores {
       auto& cores = of_cpu[cpu];
       const auto held = producers.find(cpu);
       const int free = set.machine->vertex(cpu).cores - (held == producers.end() ? 0 : held->second);
-      cores.resize(static_cast<std::size_t>(std::max(free, 1)));  // a compiled set has one at least
+      cores.resize(static_cast<std::size_t>(std::clamp(free, 1, most)));  // a compiled set has one at least
       const auto least = std::ranges::min_element(cores);
       *least -= load;
       core_of_[{task, cpu}] = static_cast<std::uint32_t>(least - cores.begin());
@@ -220,9 +220,13 @@ OperationSet in_stays(const OperationSet& set) {
 
 class Splitting {
  public:
-  explicit Splitting(const TaskSet& set) : set_(set), machine_(set.machine ? &*set.machine : nullptr), cores_(set) {}
+  Splitting(const TaskSet& set, const Joining& joining)
+      : set_(set),
+        machine_(set.machine ? &*set.machine : nullptr),
+        joining_(joining),
+        cores_(set, joining.most_cores) {}
 
-  OperationSet split(const Joining& joining) {
+  OperationSet split() {
     for (std::size_t i = 0; i < set_.tasks.size(); ++i) {
       auto& job = result_.jobs.emplace_back();
       for (const JobStep& step : set_.tasks[i].steps) {
@@ -243,12 +247,12 @@ class Splitting {
       using enum ResourcePart::Kind;
       resources_.join_if_there({Engine, a.value}, {Engine, b.value});
     };
-    for (const VertexId gpu : joining.peers) {
+    for (const VertexId gpu : joining_.peers) {
       join_engines(machine_->engine_in(gpu), machine_->peer_engine_in(gpu));
       join_engines(machine_->engine_out(gpu), machine_->peer_engine_out(gpu));
     }
-    for (const VertexId gpu : joining.engines) join_engines(machine_->engine_in(gpu), machine_->engine_out(gpu));
-    for (const VertexId gpu : joining.gpus)
+    for (const VertexId gpu : joining_.engines) join_engines(machine_->engine_in(gpu), machine_->engine_out(gpu));
+    for (const VertexId gpu : joining_.gpus)
       for (const EngineId engine : {machine_->engine_in(gpu), machine_->engine_out(gpu)})
         resources_.join(processor(gpu, {}), resources_.add({ResourcePart::Kind::Engine, engine.value}));
     result_.units = resources_.names(machine_);
@@ -394,10 +398,11 @@ class Splitting {
         part.least = add_saturating(part.least, round_down_ns(alone));
       }
     }
-    if (set_.led_by_gpu) add_waits_for_blocks(bounds, times, rates);
+    if (set_.led_by_gpu && machine_->spec().conductor_sms == 0) add_waits_for_blocks(bounds, times, rates);
   }
 
-  /// Where a GPU leads, a gate and the mark of an end are kernels of one block. Beside the lane of a copy, a kernel of
+  /// Where a GPU leads, a gate and the mark of an end are kernels of one block, without multiprocessors of their own
+  /// where the machine sets none apart (`conductor_sms`). Beside the lane of a copy, a kernel of
   /// another resource may hold all room for blocks of the GPU, and blocks go in no known order: the gate may wait until
   /// the last block of that kernel runs, and so may the mark. Neither waits for a second one, since between two kernels
   /// of one resource the conductor sees the end of the first, and all room is free meanwhile. So a copy takes longer by
@@ -445,6 +450,7 @@ class Splitting {
 
   const TaskSet& set_;
   const Topology* machine_;
+  const Joining& joining_;
   Cores cores_;
   OperationSet result_;
   JoinedParts resources_;
@@ -483,7 +489,10 @@ std::optional<VertexId> memory_on_way(const Topology& machine, const Transfer& t
 // The record of the job whose end has freed the resource is in the region's own: n (b + e) + b + (n - 1) e and a
 // record, with two looks and T releases with their words, are 2 n + 2 T + 1 at most. What was measured has 24 tasks
 // whose instants it compares twice. A visit here compares those of all tasks twice and of all operations, and reads
-// four words of each resource at most: `conductor` again for each 48 of these.
+// four words of each resource at most: one more for each 48 of these.
+// Where it is known what a visit takes (`conductor_visit`, the share of each in bursts, with more than 48 of these),
+// each counts so much, and `conductor` once: the way from the region's gate to its mark and the looks at it are in
+// that.
 Duration dispatching_of(const TaskSet& set, std::size_t resources, std::size_t operations) {
   constexpr std::size_t kMeasured = 48;
   std::size_t visits = 2 * resources - std::min<std::size_t>(resources, 1);
@@ -491,8 +500,12 @@ Duration dispatching_of(const TaskSet& set, std::size_t resources, std::size_t o
     const std::size_t looks = 2 * set.tasks.size() + operations + 4 * resources;
     visits = (2 * resources + 2 * set.tasks.size() + 1) * ((looks + kMeasured - 1) / kMeasured);
   }
-  Duration sum{};
-  for (std::size_t i = 0; i < visits; ++i) sum = add_saturating(sum, set.machine->setup().dispatch.guaranteed);
+  const SetupTimes& costs = set.machine->setup();
+  const Duration whole = costs.dispatch.guaranteed;
+  const bool is_known = set.led_by_gpu && costs.conductor_visit;
+  Duration sum = is_known ? whole : Duration{};
+  for (std::size_t i = 0; i < visits; ++i)
+    sum = add_saturating(sum, is_known ? costs.conductor_visit->guaranteed : whole);
   return sum;
 }
 
@@ -575,7 +588,7 @@ Expected<OperationSet> operations_of(const TaskSet& set, const Joining& joining)
                     task.name),
         task.place});
   }
-  return Splitting(set).split(joining);
+  return Splitting(set, joining).split();
 }
 
 std::vector<VertexId> gpus_of(const TaskSet& set) {

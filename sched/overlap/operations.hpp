@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -97,12 +98,14 @@ struct OperationSet {
 [[nodiscard]] Duration longest_alone(const OperationSet& operations, TaskId task);
 
 /// What is one resource although it need not be. Less runs side by side then; but a job that does all of its work there
-/// waits for a less urgent one once, and not on every engine again, and copies have fewer others beside them. So a GPU
-/// with one engine more can always do as one without it.
+/// waits for a less urgent one once, and not on every engine again, copies have fewer others beside them, and what
+/// leads the jobs has fewer resources to visit. So a machine with an engine or a core more can always do as one without
+/// it.
 struct Joining {
   std::vector<VertexId> gpus = {};     ///< with their engines
   std::vector<VertexId> engines = {};  ///< of a GPU, in and out: as if it had one
   std::vector<VertexId> peers = {};    ///< those for copies between GPUs with the others of the GPU: as if it had two
+  int most_cores = std::numeric_limits<int>::max();  ///< of each cpu: as if it had no more
 };
 
 /// Splits jobs into operations.

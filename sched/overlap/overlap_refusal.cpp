@@ -14,7 +14,18 @@ namespace {
 /// What goes before an operation and after it, at least.
 struct Surroundings {
   Duration before{}, after{};
+  bool at_once = false;  ///< it can begin as its job arrives
 };
+
+/// Whether an operation can begin as its job arrives: it is the first of its stream, and no other first one is on its
+/// resource.
+bool begins_at_once(const OperationSet& operations, std::size_t operation) {
+  const auto& [task, resource, parts] = operations.operations[operation];
+  std::vector<std::size_t> first;
+  for (const auto& stream : operations.jobs[task.index()].front())
+    if (operations.operations[stream.front()].resource == resource) first.push_back(stream.front());
+  return first == std::vector{operation};
+}
 
 /// [operations] of a task; others are left alone.
 void add_surroundings(std::vector<Surroundings>& all, const OperationSet& operations, std::span<const Duration> least,
@@ -27,7 +38,7 @@ void add_surroundings(std::vector<Surroundings>& all, const OperationSet& operat
       Duration passed{}, left = time_of(stream, least);
       for (const std::size_t operation : stream) {
         left -= least[operation];
-        all[operation] = {before + passed, after + left};
+        all[operation] = {before + passed, after + left, begins_at_once(operations, operation)};
         passed += least[operation];
       }
     }
@@ -45,12 +56,16 @@ std::vector<Surroundings> surroundings_of(const TaskSet& set, const OperationSet
 /// The time that jobs of a task work on an engine or GPU at least.
 struct UnitWork {
   Duration work{};
-  Surroundings around{Duration::max(), Duration::max()};
+  Surroundings around{Duration::max(), Duration::max()};  ///< of all that it does there; `at_once`: its longest region
+  Duration region{};                                      ///< a region there takes this time at least
 
   void add(const Operation& operation, const Surroundings& of_operation, std::size_t unit) {
     Duration passed{};
     for (const OperationPart& part : operation.parts) {
       if (std::ranges::find(part.units, unit) != part.units.end()) {
+        const Duration each = part.least / static_cast<std::int64_t>(part.regions.size());
+        if (each > region) around.at_once = of_operation.at_once && &part == &operation.parts.front();
+        region = std::max(region, each);
         work += part.least;
         around.before = std::min(around.before, of_operation.before + passed);
         around.after = std::min(around.after, of_operation.after + (operation.least() - passed - part.least));
@@ -76,24 +91,49 @@ TaskTiming window_of(const Task& task, const UnitWork& on_unit, Arrivals arrival
 
 /// @param around  [operations]
 /// @pre no job is late with the machine for itself
-UnitDemand demand_on(const TaskSet& set, const OperationSet& operations, std::span<const Surroundings> around,
-                     std::size_t unit) {
+std::vector<UnitWork> work_on(const TaskSet& set, const OperationSet& operations, std::span<const Surroundings> around,
+                              std::size_t unit) {
   std::vector<UnitWork> work(set.tasks.size());
   for (std::size_t o = 0; o < operations.operations.size(); ++o)
     work[operations.operations[o].task.index()].add(operations.operations[o], around[o], unit);
+  for (UnitWork& of_task : work)
+    if (of_task.work == Duration{0}) of_task.around = {};
+  return work;
+}
+
+UnitDemand demand_of(const TaskSet& set, std::span<const UnitWork> work) {
   UnitDemand demand;
   Duration open{};  // all windows
   for (std::size_t i = 0; i < work.size(); ++i)
     if (work[i].work > Duration{0}) open = std::max(open, set.tasks[i].jitter + work[i].around.before);
   for (std::size_t i = 0; i < work.size(); ++i) {
     const Task& task = set.tasks[i];
-    if (work[i].work == Duration{0}) work[i].around = {};
     demand.timings.push_back(window_of(task, work[i], set.arrivals));
     const bool known = set.arrivals == Arrivals::Periodic;
     const bool has_work = work[i].work > Duration{0};
     demand.ready.push_back(known ? task.offset : has_work ? open - work[i].around.before : task.jitter);
     demand.arrival.push_back(known ? task.offset : demand.ready.back() - task.jitter);
   }
+  return demand;
+}
+
+/// All jobs but one come 1 ns after a region of that one has begun.
+/// @pre arrivals are not known
+UnitDemand demand_behind_a_region(const TaskSet& set, std::span<const UnitWork> work) {
+  const auto due = [&](std::size_t i) { return std::max(Duration{1}, set.tasks[i].deadline - work[i].around.after); };
+  Duration latest{1};
+  for (std::size_t i = 0; i < work.size(); ++i)
+    if (work[i].work > Duration{0}) latest = std::max(latest, due(i));
+  UnitDemand demand;
+  for (std::size_t i = 0; i < work.size(); ++i) {
+    TaskTiming& timing = demand.timings.emplace_back();
+    timing.wcet = work[i].work;
+    timing.period = set.tasks[i].period;
+    timing.deadline = work[i].work > Duration{0} ? due(i) : latest;  // nothing blocks who does not come there
+    timing.regions = JobRegions{work[i].region, work[i].region};
+    demand.at_once.push_back(work[i].around.at_once);
+  }
+  demand.arrival = demand.ready = std::vector(work.size(), Duration{1});
   return demand;
 }
 
@@ -130,20 +170,24 @@ std::vector<std::size_t> overloaded_units(const TaskSet& set, const OperationSet
   return units;
 }
 
-std::vector<std::size_t> overdemanded_units(const TaskSet& set, const OperationSet& operations) {
-  const std::vector<Surroundings> around = surroundings_of(set, operations);
-  std::vector<std::size_t> units;
-  for (std::size_t unit = 0; unit < operations.units.size(); ++unit)
-    if (np_edf_demand_answer(demand_on(set, operations, around, unit).timings, Policy::Edf) == Answer::NotSchedulable)
-      units.push_back(unit);
-  return units;
+bool is_too_much(const UnitDemand& demand) {
+  return np_edf_demand_answer(demand.timings, Policy::Edf) == Answer::NotSchedulable;
+}
+
+/// What is demanded of an engine or GPU, where that is too much.
+std::optional<UnitDemand> overdemand_on(const TaskSet& set, std::span<const UnitWork> work) {
+  if (UnitDemand demand = demand_of(set, work); is_too_much(demand)) return demand;
+  if (set.arrivals == Arrivals::Periodic) return std::nullopt;
+  if (UnitDemand demand = demand_behind_a_region(set, work); is_too_much(demand)) return demand;
+  return std::nullopt;
 }
 
 /// @param all  of the time, whatever the interval
-OverlapRefusal refusal_of(const TaskSet& set, const OperationSet& operations, std::size_t unit, bool all) {
+OverlapRefusal refusal_of(const TaskSet& set, const OperationSet& operations, std::size_t unit, UnitDemand demand,
+                          bool all) {
   OverlapRefusal refusal;
   refusal.unit = unit;
-  refusal.demand = demand_on(set, operations, surroundings_of(set, operations), unit);
+  refusal.demand = std::move(demand);
   Verdict verdict = np_edf_demand(refusal.demand->timings, Policy::Edf);
   refusal.witness = std::move(verdict.witness);
   constexpr std::string_view kRemedy =
@@ -152,8 +196,15 @@ OverlapRefusal refusal_of(const TaskSet& set, const OperationSet& operations, st
     refusal.reason = fmt::format("'{}' is in demand for more than {}, {}", operations.units[unit],
                                  all ? "all the time" : "there is time", kRemedy);
   } else {
-    refusal.reason = fmt::format("'{}' can be in demand for {} within {}, {}", operations.units[unit],
-                                 to_string(refusal.witness->load), to_string(refusal.witness->interval), kRemedy);
+    std::string behind;
+    if (const auto& blocker = refusal.witness->blocker) {
+      refusal.demand->arrival[blocker->index()] = refusal.demand->ready[blocker->index()] = Duration{0};
+      behind = fmt::format(", the last {} of a job of '{}' that had just begun among it",
+                           to_string(refusal.witness->blocking), set.tasks[blocker->index()].name);
+    }
+    refusal.reason =
+        fmt::format("'{}' can be in demand for {} within {}{}, {}", operations.units[unit],
+                    to_string(refusal.witness->load), to_string(refusal.witness->interval), behind, kRemedy);
   }
   return refusal;
 }
@@ -169,15 +220,20 @@ std::vector<OverlapRefusal> refusals_by_load(const TaskSet& set, const Operation
         to_string(latest_alone(set, operations, least_times(operations), i)), to_string(set.tasks[i].deadline));
   }
   if (!refusals.empty()) return refusals;
-  for (const std::size_t unit : overloaded_units(set, operations))
-    refusals.push_back(refusal_of(set, operations, unit, true));
+  const std::vector<Surroundings> around = surroundings_of(set, operations);
+  for (const std::size_t unit : overloaded_units(set, operations)) {
+    UnitDemand demand = demand_of(set, work_on(set, operations, around, unit));
+    refusals.push_back(refusal_of(set, operations, unit, std::move(demand), true));
+  }
   return refusals;
 }
 
 std::vector<OverlapRefusal> refusals_by_demand(const TaskSet& set, const OperationSet& operations) {
   std::vector<OverlapRefusal> refusals;
-  for (const std::size_t unit : overdemanded_units(set, operations))
-    refusals.push_back(refusal_of(set, operations, unit, false));
+  const std::vector<Surroundings> around = surroundings_of(set, operations);
+  for (std::size_t unit = 0; unit < operations.units.size(); ++unit)
+    if (auto demand = overdemand_on(set, work_on(set, operations, around, unit)))
+      refusals.push_back(refusal_of(set, operations, unit, *std::move(demand), false));
   return refusals;
 }
 
@@ -186,7 +242,10 @@ bool is_overloaded(const TaskSet& set, const OperationSet& operations) {
 }
 
 bool is_overdemanded(const TaskSet& set, const OperationSet& operations) {
-  return !overdemanded_units(set, operations).empty();
+  const std::vector<Surroundings> around = surroundings_of(set, operations);
+  for (std::size_t unit = 0; unit < operations.units.size(); ++unit)
+    if (overdemand_on(set, work_on(set, operations, around, unit))) return true;
+  return false;
 }
 
 }  // namespace tutti::internal

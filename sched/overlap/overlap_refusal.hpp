@@ -14,11 +14,19 @@ namespace tutti::internal {
 /// A job has a window for its work there: from when it can come to it, after the least times of what goes before, until
 /// it must leave, before the least times of what follows. Whatever the order, and with whatever preemption, the work of
 /// all windows inside an interval is done inside the interval.
+///
+/// Behind a region: all jobs but one come right after a region of that one has begun, which no order can foresee unless
+/// arrivals are known. The region is not preempted, so an interval has time for it, and for the work of all jobs that
+/// come and must leave within; windows open as jobs arrive, since a job that is known may be waited for.
+/// @source [JSM91], whose condition for one processor this is, for each engine and GPU
 struct UnitDemand {
-  std::vector<TaskTiming> timings;  ///< [tasks] C: the work of a job there; first window: D - J; no blocking
+  /// [tasks] C: the work of a job there; first window: D - J. Regions: the longest one there that blocks, or 0.
+  std::vector<TaskTiming> timings;
   /// [tasks] when the first job arrives, and when it is ready, so that the windows of all tasks open together. With
   /// known arrivals these are the offsets, and the windows open at time 0.
   std::vector<Duration> arrival, ready;
+  std::vector<bool> at_once;  ///< [tasks] whether a job can begin its longest region there as it arrives; behind a
+                              ///< region alone
 };
 
 /// What proves that a job is late whatever the order, without counting any cost.
@@ -33,7 +41,8 @@ struct OverlapRefusal {
 /// Jobs that are late alone; and where there are none, engines and GPUs that are in demand for more than all the time.
 /// Work on cpus may run side by side.
 [[nodiscard]] std::vector<OverlapRefusal> refusals_by_load(const TaskSet& set, const OperationSet& operations);
-/// Engines and GPUs that are in demand for more than there is time in some interval.
+/// Engines and GPUs that are in demand for more than there is time in some interval; of those that are not, such as are
+/// behind a region that has just begun.
 /// @pre no job is late with the machine for itself
 [[nodiscard]] std::vector<OverlapRefusal> refusals_by_demand(const TaskSet& set, const OperationSet& operations);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 #include <span>
 
@@ -9,6 +10,7 @@
 
 #include "sched/analyses/np_edf_response_time.hpp"
 #include "sched/analyses/np_fp_response_time.hpp"
+#include "sched/tasks/producer_cores.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -90,8 +92,20 @@ LocalDeadlines released(const TaskSet& set, const OperationSet& operations, cons
   return responses(set, operations, released) == responses(set, operations, held) ? released : held;
 }
 
+/// The most cores of a cpu that the host work of a set can have at once.
+int cores_used(const TaskSet& set) {
+  if (!set.machine) return 1;
+  std::map<VertexId, int> tasks;
+  for (const Task& task : set.tasks)
+    for (const auto& [cpu, time] : host_times(set, task)) ++tasks[cpu];
+  int most = 1;
+  for (const auto& [cpu, count] : tasks) most = std::max(most, std::min(count, set.machine->vertex(cpu).cores));
+  return most;
+}
+
 /// What to join, in the order in which it is tried. GPUs with their engines: all, each alone, all but each. Then
-/// engines alone, of all GPUs and of each; of a small set with each choice of GPUs beside.
+/// engines alone, of all GPUs and of each; of a small set with each choice of GPUs beside, and all of it with fewer
+/// cores.
 std::vector<Joining> choices_to_join(const TaskSet& set, const OperationSet& apart) {
   constexpr std::size_t kMostGpus = 16;  // of which each is tried
   constexpr std::size_t kSmall = 64;     // operations
@@ -114,6 +128,12 @@ std::vector<Joining> choices_to_join(const TaskSet& set, const OperationSet& apa
       if (e > 0 && g > 0 && apart.operations.size() > kSmall) break;
       choices.push_back(engines[e]);
       choices.back().gpus = gpus[g];
+    }
+  const std::size_t count = apart.operations.size() > kSmall ? 0 : choices.size();
+  for (int cores = cores_used(set) - 1; cores > 0; --cores)
+    for (std::size_t c = 0; c < count; ++c) {
+      choices.push_back(choices[c]);
+      choices.back().most_cores = cores;
     }
   return choices;
 }
@@ -174,10 +194,9 @@ Expected<OverlapVerdict> decide_overlapping(const TaskSet& set) {
   auto apart = operations_of(set);
   if (!apart) return tl::unexpected(std::move(apart.error()));
   std::vector<OverlapRefusal> refusals = refusals_by_load(set, *apart);
-  if (refusals.empty()) {
+  if (refusals.empty()) refusals = refusals_by_demand(set, *apart);
+  if (refusals.empty())
     if (auto kept = find_kept(set, *apart)) return with_deadlines(set, std::move(kept->operations), kept->deadlines);
-    refusals = refusals_by_demand(set, *apart);
-  }
   OverlapVerdict verdict = begin(set, *std::move(apart));
   verdict.answer = refusals.empty() ? Answer::Unknown : Answer::NotSchedulable;
   for (const OverlapRefusal& refusal : refusals) verdict.reasons.push_back(refusal.reason);
@@ -198,9 +217,8 @@ bool may_fit(const TaskSet& set) {
 Answer answer_overlapping(const TaskSet& set) {
   const auto apart = operations_of(set);
   if (!apart) return Answer::Unknown;
-  if (is_overloaded(set, *apart)) return Answer::NotSchedulable;
-  if (find_kept(set, *apart)) return Answer::Schedulable;
-  return is_overdemanded(set, *apart) ? Answer::NotSchedulable : Answer::Unknown;
+  if (is_overloaded(set, *apart) || is_overdemanded(set, *apart)) return Answer::NotSchedulable;
+  return find_kept(set, *apart) ? Answer::Schedulable : Answer::Unknown;
 }
 
 }  // namespace tutti::internal

@@ -13,6 +13,12 @@
 namespace tutti::internal {
 namespace {
 
+tl::unexpected<std::string> none(std::string_view why) { return tl::unexpected(std::string(why)); }
+
+constexpr std::string_view kTooLong = "it would have too many jobs, or last for too long";
+constexpr std::string_view kNoInterval = "the test that refuses names no interval in which a deadline is missed";
+constexpr std::string_view kWithinAnInstant = "it takes a job that starts less than 1 ns before the others come";
+
 /// Positions in the order in which jobs become ready.
 std::vector<std::size_t> order_of_readiness(const Scenario& scenario) {
   std::vector<std::size_t> order(scenario.jobs.size());
@@ -85,8 +91,8 @@ class Pattern {
 
   [[nodiscard]] const Witness& witness() const { return witness_; }
 
-  [[nodiscard]] std::optional<Scenario> scenario() && {
-    if (!complete_) return std::nullopt;
+  [[nodiscard]] CounterExample scenario() && {
+    if (!complete_) return none(kTooLong);
     std::ranges::stable_sort(scenario_.jobs, {}, &ScenarioJob::arrival);
     return std::move(scenario_);
   }
@@ -125,12 +131,12 @@ void add_busy_period(Pattern& pattern, std::span<const TaskTiming> tasks, Policy
 }
 
 /// A run of the exploration, rounded down to whole ns. The rounded run may miss no deadline; then the caller drops it.
-std::optional<Scenario> scenario_of(std::span<const ExecutedJob> run, std::span<const TaskTiming> tasks) {
+CounterExample scenario_of(std::span<const ExecutedJob> run, std::span<const TaskTiming> tasks) {
   Scenario scenario;
   for (const ExecutedJob& job : run) {
     const bool has_run = job.finish != kNotYetRun;
     const HalfNs takes = has_run ? job.finish - job.start : 2 * tasks[job.source].wcet.count();
-    if (scenario.jobs.size() == kMostScenarioJobs) return std::nullopt;
+    if (scenario.jobs.size() == kMostScenarioJobs) return none(kTooLong);
     scenario.jobs.push_back(
         {TaskId{job.source}, Duration{job.arrival / 2}, Duration{job.release / 2}, Duration{takes / 2}});
   }
@@ -170,17 +176,19 @@ std::optional<Miss> first_miss(std::span<const TaskTiming> tasks, Policy policy,
 namespace {
 
 /// The scenario, if a deadline is missed in it.
-std::optional<Scenario> verified(std::span<const TaskTiming> tasks, Policy policy, std::optional<Scenario> scenario) {
-  if (!scenario || !first_miss(tasks, policy, *scenario)) return std::nullopt;
+CounterExample verified(std::span<const TaskTiming> tasks, Policy policy, CounterExample scenario) {
+  if (scenario && !first_miss(tasks, policy, *scenario)) return none(kWithinAnInstant);
   return scenario;
 }
 
 }  // namespace
 
-std::optional<Scenario> counter_example(std::span<const TaskTiming> tasks, Policy policy, const Verdict& verdict) {
+CounterExample counter_example(std::span<const TaskTiming> tasks, Policy policy, const Verdict& verdict) {
+  if (verdict.answer != Answer::NotSchedulable) return none("");
   if (!verdict.late_run.empty()) return verified(tasks, policy, scenario_of(verdict.late_run, tasks));
   const auto unknown = [](const TaskTiming& task) { return task.regions && task.regions->each.empty(); };
-  if (!verdict.witness || std::ranges::any_of(tasks, unknown)) return std::nullopt;
+  if (!verdict.witness) return none(kNoInterval);
+  if (std::ranges::any_of(tasks, unknown)) return none("the pieces of its jobs are not known one by one");
   Pattern pattern(tasks, *verdict.witness);
   if (policy == Policy::Edf) {
     add_demand(pattern, tasks);
@@ -191,36 +199,46 @@ std::optional<Scenario> counter_example(std::span<const TaskTiming> tasks, Polic
   return verified(tasks, policy, std::move(pattern).scenario());
 }
 
-std::optional<Scenario> counter_example(std::span<const TaskTiming> tasks, Policy policy,
-                                        std::span<const Verdict> verdicts) {
-  if (policy == Policy::CwEdf) return std::nullopt;  // its table has jobs that a scenario would not name
-  for (const Verdict& verdict : verdicts)
-    if (auto scenario = counter_example(tasks, policy, verdict)) return scenario;
-  return std::nullopt;
+CounterExample counter_example(std::span<const TaskTiming> tasks, Policy policy, std::span<const Verdict> verdicts) {
+  if (policy == Policy::CwEdf) return none("under cw_edf it is the time table that has a late job, in every run");
+  CounterExample found = none("");
+  for (const Verdict& verdict : verdicts) {
+    CounterExample other = counter_example(tasks, policy, verdict);
+    if (other) return other;
+    if (!other.error().empty() && (found.error().empty() || verdict.witness)) found = std::move(other);
+  }
+  return found;
 }
 
 namespace {
 
 /// The jobs of a refusal, each ready as late as it may be, so that their windows open together.
-std::optional<Scenario> jobs_of(const OverlapRefusal& refusal, std::span<const TaskTiming> tasks) {
+CounterExample jobs_of(const OverlapRefusal& refusal, std::span<const TaskTiming> tasks) {
   const auto in_reach = [&](std::size_t task, Duration ready) {
     return ready <= Duration::max() - tasks[task].deadline;
   };
   if (refusal.late_alone) {
     const Duration ready = tasks[refusal.late_alone->index()].jitter;
-    if (!in_reach(refusal.late_alone->index(), ready)) return std::nullopt;
+    if (!in_reach(refusal.late_alone->index(), ready)) return none(kTooLong);
     return Scenario{{{*refusal.late_alone, {}, ready}}};
   }
-  if (!refusal.witness) return std::nullopt;
+  if (!refusal.witness) return none(kTooLong);
   Scenario scenario;
+  if (const auto& blocker = refusal.witness->blocker) {
+    if (!refusal.demand->at_once[blocker->index()])
+      return none("the job that is in the way comes there on its way, at an instant that costs decide");
+    if (!in_reach(blocker->index(), Duration{0})) return none(kTooLong);
+    if (refusal.witness->load - refusal.witness->interval <= Duration{1}) return none(kWithinAnInstant);
+    scenario.jobs.push_back({*blocker, {}, {}});
+  }
   for (const TaskLoad& load : refusal.witness->by_task) {
     const std::size_t task = load.task.index();
     const std::int64_t jobs = load.load / refusal.demand->timings[task].wcet;
-    if (jobs > static_cast<std::int64_t>(kMostScenarioJobs - scenario.jobs.size())) return std::nullopt;
+    if (jobs > static_cast<std::int64_t>(kMostScenarioJobs - scenario.jobs.size())) return none(kTooLong);
     const Duration ready = refusal.demand->ready[task];
     for (std::int64_t k = 0; k < jobs; ++k) {
       const auto arrival = to_duration(refusal.demand->arrival[task].count() + Wide{k} * tasks[task].period.count());
-      if (!arrival || !in_reach(task, std::max(*arrival, ready))) return std::nullopt;
+      if (!arrival || !in_reach(task, std::max(*arrival, ready))) return none(kTooLong);
       scenario.jobs.push_back({load.task, *arrival, std::max(*arrival, ready)});
     }
   }
@@ -230,23 +248,26 @@ std::optional<Scenario> jobs_of(const OverlapRefusal& refusal, std::span<const T
 
 }  // namespace
 
-std::optional<Scenario> counter_example(const AdmissionVerdict& refused, Policy policy) {
+CounterExample counter_example(const AdmissionVerdict& refused, Policy policy) {
+  CounterExample found = none("");
   if (refused.overlap) {
     for (const OverlapRefusal& refusal : refused.overlap->refusals)
-      if (auto scenario = jobs_of(refusal, refused.timings)) return scenario;
-    return std::nullopt;
+      if (found = jobs_of(refusal, refused.timings); found) return found;
+    return found;
   }
   for (std::size_t i = 0; i < refused.partitions.size(); ++i) {
     const Partition& partition = refused.partitions[i];
     std::vector<Verdict> tests;
     for (const Verdict& test : refused.tests)
       if (test.partition == i) tests.push_back(in_partition(test, partition));
-    auto scenario = counter_example(timings_of(partition, refused.timings), policy, tests);
-    if (!scenario) continue;
-    for (ScenarioJob& job : scenario->jobs) job.task = partition.tasks[job.task.index()];
-    return scenario;
+    CounterExample here = counter_example(timings_of(partition, refused.timings), policy, tests);
+    if (!here && here.error().empty()) continue;
+    found = std::move(here);
+    if (!found) continue;
+    for (ScenarioJob& job : found->jobs) job.task = partition.tasks[job.task.index()];
+    return found;
   }
-  return std::nullopt;
+  return found;
 }
 
 }  // namespace tutti::internal

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <tl/expected.hpp>
+
 #include "sched/admission/admission.hpp"
 #include "sched/tasks/task.hpp"
 
@@ -47,6 +49,10 @@ struct Miss {
 [[nodiscard]] std::optional<Miss> first_miss(std::span<const TaskTiming> tasks, Policy policy,
                                              const Scenario& scenario);
 
+/// A scenario in which some deadline is missed; where none is shown, why not, in a sentence; empty where nothing is
+/// refused.
+using CounterExample = tl::expected<Scenario, std::string>;
+
 /// A scenario in which some deadline is missed, made from the witness of a refusal: the blocker starts, or comes to its
 /// longest region, 1 ns before all jobs of the failing interval become ready together, each as late after its arrival
 /// as its jitter allows; every further one arrives as soon as it may, and all take their Wcet.
@@ -57,19 +63,18 @@ struct Miss {
 ///
 /// A late run in the verdict itself (strictly periodic tasks) is taken instead.
 ///
-/// @return  nothing where the verdict has no witness, where only the longest and the last of a job's regions are known,
-///          where only a blocker that starts less than 1 ns before would do, or where it would have more than
-///          `kMostScenarioJobs` jobs.
+/// There is none where the verdict has no witness, where only the longest and the last of a job's regions are known,
+/// where only a blocker that starts less than 1 ns before would do, or where it would have more than
+/// `kMostScenarioJobs` jobs.
 /// @source [GRS96] and [DBBL07]: the patterns that make their conditions necessary.
-[[nodiscard]] std::optional<Scenario> counter_example(std::span<const TaskTiming> tasks, Policy policy,
-                                                      const Verdict& verdict);
+[[nodiscard]] CounterExample counter_example(std::span<const TaskTiming> tasks, Policy policy, const Verdict& verdict);
 
 /// Counter-example from the first of the verdicts that gives one.
-[[nodiscard]] std::optional<Scenario> counter_example(std::span<const TaskTiming> tasks, Policy policy,
-                                                      std::span<const Verdict> verdicts);
+[[nodiscard]] CounterExample counter_example(std::span<const TaskTiming> tasks, Policy policy,
+                                             std::span<const Verdict> verdicts);
 /// Counter-example from the first partition of a refused set that gives one: a run of that partition's tasks alone.
 /// Where jobs overlap: of what a refusal proves (`OverlapRefusal`), the jobs in its interval; whatever the order, one
 /// of them is late.
-[[nodiscard]] std::optional<Scenario> counter_example(const AdmissionVerdict& refused, Policy policy);
+[[nodiscard]] CounterExample counter_example(const AdmissionVerdict& refused, Policy policy);
 
 }  // namespace tutti::internal

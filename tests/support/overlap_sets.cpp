@@ -97,7 +97,7 @@ std::vector<JobStep> random_steps(const Topology& machine, bool plain, Random& r
 Task task_of_every_field(const Topology& machine, bool plain, Random& random) {
   Task task;
   auto& [name, period, deadline, jitter, offset, buffers, steps, declared_wcet, place, priority, best_case, cut,
-         overrun, release, after, late_consumer] = task;
+         overrun, release, after, late_consumer, late_input] = task;
   name = fmt::format("t{}", random.next());
   period = Duration{random.between(200'000, 3'000'000)};
   deadline = random.one_in(3) ? period * random.between(2, 6) / 4 : period;
@@ -108,6 +108,7 @@ Task task_of_every_field(const Topology& machine, bool plain, Random& random) {
   declared_wcet.reset();  // it would not overlap, and neither would a task with a predecessor
   after.clear();
   late_consumer = LateConsumer::Drop;  // jobs overlap, and the host leads
+  late_input = LateInput::Drop;        // the same
   place.line = random.between(1, 100);
   priority = random.between(0, 3);
   if (random.one_in(2)) best_case = Duration{random.between(0, 1000)};
@@ -146,6 +147,13 @@ TaskSet set_of_every_field(const Topology& machine, std::uint64_t seed) {
   deadline_at = random.one_in(2) ? DeadlineAt::Device : DeadlineAt::Host;
   if (deadline_at == DeadlineAt::Device) why_host = "jobs overlap";
   host_away = Duration{random.between(0, 1'000'000)};
+  return set;
+}
+
+TaskSet stretched(TaskSet set, double factor) {
+  for (Task& task : set.tasks)
+    for (Duration* const time : {&task.period, &task.deadline})
+      *time = Duration{static_cast<std::int64_t>(factor * as_ns(*time)) + 1};
   return set;
 }
 

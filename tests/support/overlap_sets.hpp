@@ -16,6 +16,9 @@ namespace tutti::internal::test {
 /// tasks drawn that jobs which overlap may have; the same for the same seed.
 [[nodiscard]] TaskSet set_of_every_field(const Topology& machine, std::uint64_t seed);
 
+/// The set with all periods and deadlines stretched alike.
+[[nodiscard]] TaskSet stretched(TaskSet set, double factor);
+
 /// The set on a machine with the same vertices and links.
 [[nodiscard]] TaskSet on_machine(TaskSet set, const Topology& machine);
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "sched/admission/admission.hpp"
 #include "sched/overlap/local_deadlines.hpp"
 #include "sched/overlap/operations.hpp"
 #include "sched/overlap/overlap_verdict.hpp"
@@ -24,6 +25,7 @@ using test::kUp1;
 using test::make_batch;
 using test::make_machine;
 using test::Random;
+using test::stretched;
 using test::tasks_of;
 using test::two_sides;
 
@@ -209,6 +211,82 @@ TEST(Overlap, RefusesAGpuThatIsInDemandForMoreThanAnInterval) {
       << verdict.reasons[0];
   for (Task& task : set.tasks) task.deadline = Duration{13'000};
   EXPECT_NE(decide(set).answer, Answer::NotSchedulable);
+}
+
+// A copy of 6 us that has just begun, and one of 2 us that comes then: 8 us, whatever the order; known arrivals keep
+// them apart. Half of the 6 us in each of two pieces leaves 3 + 2.
+TEST(Overlap, RefusesWhatIsTooLateBehindAnOperationThatHasJustBegun) {
+  TaskSet set = tasks_of(two_sides(), {kUp0, "from: mem0, to: gpu0, size: 2 kB"});
+  for (Task& task : set.tasks) task.period = task.deadline = Duration{100'000};
+  set.tasks[1].deadline = Duration{7999};
+  const OverlapVerdict verdict = decide(set);
+  EXPECT_EQ(verdict.answer, Answer::NotSchedulable);
+  EXPECT_EQ(answer_overlapping(set), Answer::NotSchedulable);
+  EXPECT_NE(verdict.reasons.at(0).find(
+                "'gpu0 copies in' can be in demand for 8 us within 7.999 us, the last 6 us of a job of 't0' that had "
+                "just begun among it"),
+            std::string::npos)
+      << verdict.reasons[0];
+  TaskSet in_pieces = set;
+  in_pieces.preemption = Preemption::BetweenBatches;
+  in_pieces.cut = Bytes{3000};
+  EXPECT_EQ(decide(in_pieces).answer, Answer::Schedulable);
+  TaskSet apart = set;
+  apart.arrivals = Arrivals::Periodic;
+  EXPECT_NE(decide(apart).answer, Answer::NotSchedulable);
+  set.tasks[1].deadline = Duration{8000};
+  EXPECT_EQ(decide(set).answer, Answer::Schedulable);
+}
+
+// One job at a time is an order, too: what holds so is refused to nobody. (Copies through a memory apart, whose two
+// legs run side by side then.)
+TEST(Overlap, RefusesNothingThatHoldsOneJobAtATime) {
+  Random random(5);
+  const Topology machine = test::overlap_machine();
+  int holds = 0, refused = 0;
+  for (int round = 0; round < test::rounds(3000); ++round) {
+    TaskSet set = test::random_overlap_set(random, machine);
+    if (random.one_in(3)) set.preemption = Preemption::BetweenBatches;
+    if (random.one_in(2)) set.cut = Bytes{random.between(0, 1) * random.between(500, 3000)};
+    const OperationSet operations = operations_of(set).value();
+    const auto has_legs = [](const Operation& operation) { return operation.parts.front().leg != Leg::Whole; };
+    if (std::ranges::any_of(operations.operations, has_legs)) continue;
+    for (std::size_t i = 0; i < set.tasks.size(); ++i) {
+      Task& task = set.tasks[i];
+      task.period *= random.between(1, 8);
+      const Duration alone = longest_way(operations, least_times(operations), TaskId{i});
+      task.deadline = std::max(Duration{1}, alone * random.between(100, 600) / 100 + task.jitter);
+    }
+    const bool is_refused = answer_overlapping(set) == Answer::NotSchedulable;
+    refused += is_refused ? 1 : 0;
+    if (AdmissionController(planners().front()).answer(set) != Answer::Schedulable) continue;
+    ++holds;
+    ASSERT_FALSE(is_refused) << round;
+  }
+  EXPECT_GT(holds, test::rounds(200));
+  EXPECT_GT(refused, test::rounds(60));
+}
+
+// On one engine, without costs, nothing overlaps: EDF is then the best order that knows no arrivals, and its test
+// exact.
+TEST(Overlap, RefusesOnOneEngineWhatOneJobAtATimeMisses) {
+  Random random(6);
+  int holds = 0, refused = 0;
+  for (int round = 0; round < test::rounds(2000); ++round) {
+    std::vector<std::string> copies;
+    for (int task = random.between(2, 5); task > 0; --task)
+      copies.push_back(fmt::format("from: mem0, to: gpu0, size: {} B", random.between(1, 3000)));
+    TaskSet set = tasks_of(two_sides(), copies);
+    for (Task& task : set.tasks) {
+      task.period = Duration{random.between(3000, 20'000)};
+      task.deadline = Duration{random.between(2500, 15'000)};
+    }
+    const Answer exact = AdmissionController(planners().front()).answer(set);
+    ASSERT_EQ(answer_overlapping(set), exact) << round;
+    (exact == Answer::Schedulable ? holds : refused) += 1;
+  }
+  EXPECT_GT(holds, test::rounds(300));
+  EXPECT_GT(refused, test::rounds(300));
 }
 
 // With known arrivals 6 us apart the same kernels need not meet.
@@ -405,13 +483,6 @@ TaskSet with_engines(const TaskSet& set, std::size_t gpu, int engines) {
   MachineSpec spec = set.machine->spec();
   spec.vertices[set.machine->gpus()[gpu].index()].copy_engines = engines;
   return test::on_machine(set, compile(spec).value());
-}
-
-TaskSet stretched(TaskSet set, double factor) {
-  for (Task& task : set.tasks)
-    for (Duration* const time : {&task.period, &task.deadline})
-      *time = Duration{static_cast<std::int64_t>(factor * as_ns(*time)) + 1};
-  return set;
 }
 
 // A GPU with one engine more can do as one without it: sets that are stretched until they just hold hold there, too.
