@@ -212,6 +212,7 @@ tutti_job_record c_record_of(const JobRecord& job) {
           job.verdict.data(),
           job.task_name.c_str(),
           job.overwritten ? 1 : 0,
+          job.reused_input ? 1 : 0,
           job.seen ? job.seen->count() : -1};
 }
 

@@ -50,6 +50,7 @@ TaskSummary summary_of(const internal::JobSummary& jobs) {
   summary.worst_response = jobs.responses().largest();
   summary.worst_lateness = jobs.lateness().largest();
   summary.overwritten = jobs.overwritten();
+  summary.reused_input = jobs.reused_input();
   summary.worst_response_at_host = jobs.worst_at_host();
   return summary;
 }
@@ -177,6 +178,7 @@ class UserRun {
     }
     users.interrupted = record.interrupted;
     users.host_away = record.host_away;
+    users.start_on_gpu = record.start_on_gpu;
     users.fatal = std::move(record.fatal);
     users.notes = std::move(record.notes);
     for (internal::Replanning& replanned : record.replanned)

@@ -94,7 +94,10 @@ struct JobRecord;
 /// Without names, memory of GPUs that a kernel's stream filled and that a later batch of the job copies back, as large,
 /// is that kernel's output.
 struct TaskProgram {
-  /// A job is ready: its input is put into its buffers. It starts behind this.
+  /// A job is ready: its input is put into its buffers. It starts behind this. Where a GPU leads, this is called ahead
+  /// of jobs, as soon as buffers are free, and for the first ones before the run, where arrivals count from its start.
+  /// The job has the index of the one that is expected to have this input: a later one has it where one before is
+  /// dropped.
   std::function<void(const Job&)> on_ready = {};
   /// Does the work of a host step; empty: its declared time passes. An error or an exception fails the job.
   std::function<Expected<void>(const Job&, HostStepName step)> on_host_step = {};
@@ -151,7 +154,8 @@ struct JobRecord {
   std::optional<BrokenBound> broken = {};
   std::string_view verdict = "met";  ///< met, missed, failed, aborted, dropped, skipped or never_run
   std::string task_name = {};
-  bool overwritten = false;  ///< its program did not have its results whole, or not at all: see `Job::overwritten`
+  bool overwritten = false;   ///< its program did not have its results whole, or not at all: see `Job::overwritten`
+  bool reused_input = false;  ///< its input was that of an earlier job, since its task says `LateInput::Reuse`
   std::optional<Duration> seen = {};  ///< when the host had its record; absent: the host led it, or it never ran
 
   /// Whether it met no deadline although it was released.
@@ -199,10 +203,11 @@ struct TaskSummary {
   std::uint64_t skipped = 0;    ///< never run, by `OverrunPolicy::SkipNext`
   std::uint64_t never_run = 0;  ///< ready when the run ended
   std::uint64_t over_bound = 0;
-  Duration worst_response{};      ///< of the jobs that ended without an error; 0 of none
-  Duration worst_lateness{};      ///< from when a job was ready, and the dispatcher free, until that was seen
-  TriggerCounts triggers = {};    ///< of a task whose release is external
-  std::uint64_t overwritten = 0;  ///< jobs whose program did not have their results whole
+  Duration worst_response{};       ///< of the jobs that ended without an error; 0 of none
+  Duration worst_lateness{};       ///< from when a job was ready, and the dispatcher free, until that was seen
+  TriggerCounts triggers = {};     ///< of a task whose release is external
+  std::uint64_t overwritten = 0;   ///< jobs whose program did not have their results whole
+  std::uint64_t reused_input = 0;  ///< jobs that had the input of an earlier one
   std::optional<Duration> worst_response_at_host = {};  ///< until the host had the record, where a GPU led
 };
 
@@ -243,6 +248,9 @@ struct RunRecord {
   std::vector<ChainSummary> chains = {};  ///< [chains] of the set; of an endless run none
   /// How long the host could be away while a GPU led the jobs; `Duration::max()`: until the end. Absent: the host led.
   std::optional<Duration> host_away = {};
+  /// The start of the run on the timer of the GPU that led it (`%globaltimer`), ns, from which arrivals count: for
+  /// kernels that read it. Absent: the host led, or several GPUs.
+  std::optional<std::uint64_t> start_on_gpu = {};
 };
 
 struct RunOptions {

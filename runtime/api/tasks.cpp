@@ -8,6 +8,7 @@
 #include "model/batch/compile_batch.hpp"
 #include "runtime/api/handles.hpp"
 #include "runtime/dispatch/led_task_run.hpp"
+#include "sched/admission/conductor_choice.hpp"
 #include "sched/tasks/led_set.hpp"
 #include "sched/tasks/task_yaml.hpp"
 #include "sched/whatif/capacity.hpp"
@@ -24,8 +25,8 @@ struct Question {
 
   [[nodiscard]] const internal::TaskSet& tasks() const { return state->tasks; }
   [[nodiscard]] const std::string& name_of(internal::TaskId task) const { return tasks().tasks[task.index()].name; }
-  [[nodiscard]] internal::AdmissionVerdict decide() const {
-    return internal::AdmissionController(*planner).decide(tasks());
+  [[nodiscard]] internal::ConductorChoice decide() const {
+    return internal::decide_by_conductor(internal::AdmissionController(*planner), *state);
   }
 };
 
@@ -173,8 +174,10 @@ Expected<Bytes> TaskSet::bytes(const SizeSpec& offset) const {
 }
 
 Expected<Verdict> check(const TaskSet& set, std::string_view planner) {
-  return question_of(set, planner).and_then([](const Question& question) -> Expected<Verdict> {
-    internal::AdmissionVerdict found = question.decide();
+  return question_of(set, planner).and_then([](const Question& asked) -> Expected<Verdict> {
+    internal::ConductorChoice choice = asked.decide();
+    const Question question{&choice.study, asked.planner};
+    internal::AdmissionVerdict& found = choice.verdict;
     Verdict verdict{static_cast<Answer>(found.answer),
                     found.planner != nullptr ? std::string(found.planner->name) : std::string{},
                     found.utilization,
@@ -200,7 +203,8 @@ Expected<Verdict> check(const TaskSet& set, std::string_view planner) {
 Expected<std::vector<Remedy>> remedies(const TaskSet& set, std::string_view planner) {
   return question_of(set, planner).map([](const Question& question) {
     std::vector<Remedy> list;
-    const auto found = internal::find_remedies(*question.state, *question.planner, question.decide());
+    const internal::ConductorChoice choice = question.decide();
+    const auto found = internal::find_remedies(choice.study, *question.planner, choice.verdict);
     for (const internal::Remedy& remedy : found.remedies)
       list.push_back({name_of(remedy.tunable), value_text(remedy.tunable, remedy.tunable.value),
                       value_text(remedy.tunable, remedy.to)});
@@ -213,10 +217,14 @@ Expected<Capacity> capacity(const TaskSet& set, Tunable tunable, std::string_vie
   if (!question) return tl::unexpected(question.error());
   const Wanted wanted = wanted_of(tunable);
   return find_tunable(*question, wanted.kind, name).map([&](const internal::TunableParameter& number) {
-    const auto holds = [&](std::int64_t value) {
-      const auto changed = internal::with_value(*question->state, number, value);
+    const auto holds_by = [&](const internal::TaskStudy& study, std::int64_t value) {
+      const auto changed = internal::with_value(study, number, value);
       return changed &&
              internal::AdmissionController(*question->planner).answer(*changed) == internal::Answer::Schedulable;
+    };
+    const auto by_host = internal::led_by_host_instead(*question->state);
+    const auto holds = [&](std::int64_t value) {
+      return holds_by(*question->state, value) || (by_host && holds_by(*by_host, value));
     };
     const internal::Capacity found =
         internal::find_capacity(holds, internal::question_for(*question->state, number, wanted.extreme));

@@ -277,6 +277,7 @@ typedef struct tutti_job_record {
   const char* verdict;   /**< met, missed, failed, aborted, dropped, skipped or never_run */
   const char* task_name; /**< valid during the call */
   int overwritten;       /**< 0 or 1; its program did not have its results whole */
+  int reused_input;      /**< 0 or 1; its input was that of an earlier job, as `late_input: reuse` allows */
   int64_t seen_ns;       /**< when the host had its record; -1: the host led it, or it never ran */
 } tutti_job_record;
 
@@ -333,7 +334,7 @@ typedef struct tutti_task_ring {
  * calls the others, one at a time. */
 typedef struct tutti_task_program {
   const char* task;                                      /**< name */
-  void (*on_ready)(const tutti_job* job, void* user);    /**< fills the input of a job */
+  void (*on_ready)(const tutti_job* job, void* user);    /**< fills the input of a job, ahead of it where a GPU leads */
   void (*on_finished)(const tutti_job* job, void* user); /**< reads the results of a job that ended without an error */
   void* user;
   /** Does the work of a host step; null: its declared time passes. Another number than 0 fails the job.

@@ -162,6 +162,7 @@ tutti::JobRecord record_of(const JobRecord& job, const Task& task) {
   record.verdict = to_string(job.verdict);
   record.task_name = task.name;
   record.overwritten = job.overwritten;
+  record.reused_input = job.reused_input;
   record.seen = job.seen;
   return record;
 }

@@ -209,6 +209,10 @@ class DeviceBackend {
   /// @errors InvalidInput: a plan that only the host can lead, with the reason; so is every one of a backend that has
   ///         no conductor. Machine: the driver's refusal.
   [[nodiscard]] virtual Expected<std::unique_ptr<LedRun>> lead(LedSet set);
+  /// Gives kernels no more of their GPUs from now on than they have beside gates of jobs that a GPU leads
+  /// (`conductor_sms` of the machine, above 0): their times are measured so. @pre no batch is prepared
+  /// @errors Machine: the driver's refusal.
+  [[nodiscard]] virtual Expected<void> set_gates_apart() { return {}; }
 };
 
 /// Sets each missing kernel input to the destination of its stream's transfer, where the kernel reaches that. For

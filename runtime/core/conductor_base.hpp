@@ -19,6 +19,19 @@ struct LedRuns {
                                  ///< read as it arrived
 };
 
+/// What the host has done for the input of a run.
+enum class LedInput : std::uint8_t {
+  Absent,
+  Coming,  ///< it puts it into the buffers right now
+  There,
+};
+/// @param word  of a task, which the host sets: twice the runs that need no input of it any more, and one more while
+///              that of the next one is coming
+[[nodiscard]] TUTTI_HOST_DEVICE constexpr LedInput input_of(std::uint64_t word, std::uint64_t run) {
+  if (word / 2 > run) return LedInput::There;
+  return word == 2 * run + 1 ? LedInput::Coming : LedInput::Absent;
+}
+
 /// What became of a job that a conductor led. Instants are from the start of the run, on the conductor's timer.
 struct LedRecord {
   enum class Kind : std::uint32_t {
@@ -26,6 +39,7 @@ struct LedRecord {
     DropSkipped,   ///< as `LedDecision`
     DropNoSet,     ///< as `LedDecision`
     DropNotArmed,  ///< the host had armed no run of it: its pause was too long
+    DropNoInput,   ///< the host had not put its input into its buffers
     GivenUp,       ///< a batch of it has not ended within its limit; the conductor does nothing more
     Unfinished,    ///< it was on its way when the conductor gave up a batch of another job
   };
@@ -42,6 +56,7 @@ struct LedRecord {
   Ns excess = 0;               ///< largest of a batch over its latest finish; 0: none
   std::uint32_t of_batch = 0;  ///< whose that is, in the job
   bool suspends = false;       ///< it is the overrun that ends its task
+  bool reused = false;         ///< its input is that of an earlier job
   std::uint32_t missed = 0;    ///< records before this one that found no room: their jobs are those whose indices are
                                ///< in no record
 };
@@ -60,14 +75,16 @@ struct LedRecord {
 ///   std::uint64_t given_back(task) armed runs, from the first on, whose buffers nobody needs
 ///   void open(batch, run)          opens the gates of a run of a batch on all GPUs
 ///   bool has_ended(batch, run)     whether all lanes of it have come to their ends
-///   void note_taken(task, runs)    the jobs of a task that overwrites have had so many runs; the host sees this before
-///                                  it sees anything that the last one of them does
+///   void note_taken(task, runs)    the jobs of a task have had so many runs, where it overwrites, or the last of them
+///                                  reuses; the host sees this before it sees anything that this one does
+///   LedInput input(task, run)      what the host has done for it
+///   void settle()                  the host sees what was noted before what is asked for afterwards
 ///   bool write(record)             hands a record to the host; false: there is no room
 ///   bool is_stopped()              whether no other job is to be released
 ///   bool is_given_up()             whether what is under way is not to be waited for
 ///   void keep_awake()              touches some ways to GPUs, in turn: they fall asleep where nothing takes them
-/// The first two, `is_stopped` and `is_given_up` may take a microsecond: they are asked for where nothing is due, where
-/// a decision needs them, or where a job has just begun.
+/// The first two, `input`, `is_stopped` and `is_given_up` may take a microsecond: they are asked for where nothing is
+/// due, where a decision needs them, or where a job has just begun.
 template <class Decisions, class Board>
 class ConductorBase {
  protected:
@@ -139,16 +156,32 @@ class ConductorBase {
     record.late = now - ready;
     return record;
   }
-  /// Takes the armed run of a record for its job; where there is none, the job is dropped.
+  /// Takes the armed run of a record for its job; where there is none, or none with input, the job is dropped.
   TUTTI_HOST_DEVICE constexpr bool take_run(LedRecord& record) {
-    if (board_.is_armed(record.task, record.run)) {
+    const bool is_armed = board_.is_armed(record.task, record.run);
+    if (is_armed && has_input(record)) {
       index_of(record.task, runs_[record.task].used++) = record.index;
       if (jobs_.tasks[record.task].overwrites) board_.note_taken(record.task, runs_[record.task].used);
       return true;
     }
     jobs_.give_back(record.task, record.index);
-    drop(record, LedRecord::Kind::DropNotArmed);
+    drop(record, is_armed ? LedRecord::Kind::DropNoInput : LedRecord::Kind::DropNotArmed);
     return false;
+  }
+  /// Whether the run of a record has input, be it that of an earlier job: what a first run has is nobody's.
+  ///
+  /// The host says that input is coming, and then looks whether a job has taken the run; this side goes the other way
+  /// round. So one of them sees the other, or each does: then both leave the buffers alone.
+  TUTTI_HOST_DEVICE constexpr bool has_input(LedRecord& record) {
+    const LedTask& task = jobs_.tasks[record.task];
+    if (!task.is_filled || board_.input(record.task, record.run) == LedInput::There) return true;
+    if (!task.reuses || record.run < task.sets) return false;
+    board_.note_taken(record.task, record.run + 1);
+    board_.settle();
+    const LedInput input = board_.input(record.task, record.run);
+    if (input == LedInput::Coming) board_.note_taken(record.task, record.run);
+    record.reused = input == LedInput::Absent;
+    return input != LedInput::Coming;
   }
   TUTTI_HOST_DEVICE constexpr void drop(LedRecord& record, LedRecord::Kind kind) {
     record.kind = kind;

@@ -35,7 +35,11 @@ struct LedTask {
   bool skips = false;               ///< an overrun skips the next job
   bool is_read = false;             ///< the host says when the buffers of a job are free; otherwise they are at its end
   bool overwrites = false;          ///< where it is read: they are at its end all the same, and the host is told
+  bool is_filled = false;           ///< the host puts the input of each job into its buffers
+  bool reuses = false;              ///< where it has not: the job has what they hold; otherwise it is dropped
 
+  /// Whether the host has something to do as jobs end: the program reads what they leave, or fills what they had.
+  [[nodiscard]] constexpr bool concerns_host() const { return is_read || is_filled; }
   /// Number of jobs.
   [[nodiscard]] constexpr std::uint64_t count() const { return jobs > first_job ? jobs - first_job : 0; }
   /// Whether the next job may run into the buffers of one that has ended.

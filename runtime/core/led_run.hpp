@@ -72,6 +72,11 @@ class LedRun {
   [[nodiscard]] virtual std::optional<LedRecord> take() = 0;
   /// The buffers of the oldest run of a task that has not given them back are free.
   virtual void give_back(std::uint32_t task) = 0;
+  /// The host puts the input of a run into its buffers from now on, until `end_input`. One run of a task at a time, in
+  /// their order, without those that jobs have had. @pre nothing is under way in these buffers, and nobody reads them
+  /// @return whether it may: otherwise a job has the run, and reuses what the buffers hold, or has just tried to
+  [[nodiscard]] virtual bool begin_input(std::uint32_t task, std::uint64_t run) = 0;
+  virtual void end_input(std::uint32_t task, std::uint64_t run) = 0;
   /// Counts the runs that jobs of a task have had, where they overwrite: a word that is set before anything of the run
   /// happens. Any thread may look at it; it lasts as long as this.
   [[nodiscard]] virtual std::uint64_t* runs_taken(std::uint32_t task) = 0;
@@ -81,6 +86,8 @@ class LedRun {
   [[nodiscard]] virtual bool is_over() = 0;
   /// What has broken it: then nothing more comes.
   [[nodiscard]] virtual std::optional<Error> fault() = 0;
+  /// The start on the timer of the GPU that leads; nothing: the simulated machine does. @pre begun
+  [[nodiscard]] virtual std::optional<std::uint64_t> start_on_gpu() const { return std::nullopt; }
   /// Now, on what the instants of records are on. @pre begun
   [[nodiscard]] virtual Ns now() = 0;
   /// When the host must look again, so that queues stay full and ends are seen within `kLongestLook`; on the clock.

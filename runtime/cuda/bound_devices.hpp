@@ -18,6 +18,7 @@
 #include "runtime/cuda/cuda_backend.hpp"
 #include "runtime/cuda/doorbell.hpp"
 #include "runtime/cuda/gpu_clock.hpp"
+#include "runtime/cuda/gpu_partition.hpp"
 #include "runtime/cuda/lane_pool.hpp"
 #include "runtime/cuda/pageable_copier.hpp"
 #include "runtime/pageable/pin_threads.hpp"
@@ -62,8 +63,10 @@ struct BoundDevices {
   BoundDevices(const BoundDevices&) = delete;  // batches know it by its address
   BoundDevices& operator=(const BoundDevices&) = delete;
   ~BoundDevices() {
-    if (lost)
-      for (auto& [port, server] : pageable) static_cast<void>(server.release());  // it may wait for the GPU for ever
+    if (lost) {  // what hangs on a GPU would be waited for
+      for (auto& [port, server] : pageable) static_cast<void>(server.release());
+      for (auto& [device, part] : parts) part.abandon();
+    }
     for (const auto& [pair, mine] : peers) {
       const DeviceGuard guard(pair.first);
       if (mine && !MemoryPool::instance().keeps_all()) static_cast<void>(cudaDeviceDisablePeerAccess(pair.second));
@@ -83,9 +86,11 @@ struct BoundDevices {
   Cores cores{};                        ///< for threads that it starts: those of the program without the conductor's
   std::vector<int> numa_nodes;          ///< the system's numbers
   std::vector<int> ordinal;             ///< [vertices] of GPUs that are open, as CUDA counts; below 0 of the others
+  std::map<int, GpuPartition> parts;    ///< by ordinal, as needed; they outlive their streams
   std::map<int, LanePool> lanes;        ///< by ordinal
   std::map<int, GpuClock> clocks;       ///< by ordinal; where gates wait for the GPUs' timers
   std::map<int, Doorbell> bells;        ///< by ordinal; where gates wait for the GPUs' timers
+  bool kernels_apart = false;           ///< all streams are on the parts for kernels
   bool batches_copies = has_batches();  ///< several copies go in one call
   std::map<std::pair<int, int>, bool> peers;  ///< from and to with access: whether this object enabled it
   std::set<FirstRun> first_runs;              ///< of kernels, on memory of their own
@@ -130,6 +135,19 @@ struct BoundDevices {
           "no stream of a GPU is left for jobs that overlap: batches that are armed have them all; disarm some, or "
           "leave CUDA_DEVICE_MAX_CONNECTIONS to this program");
     return queues.emplace(std::pair(device, queue), pool.lend()).first->second;
+  }
+  /// The parts of a GPU. @pre `conductor_sms` of the machine is above 0
+  /// @errors Machine: as `GpuPartition::make`
+  [[nodiscard]] Expected<const GpuPartition*> part_of(int device) {
+    if (const auto found = parts.find(device); found != parts.end()) return &found->second;
+    return GpuPartition::make(device, machine.spec().conductor_sms).map([&](GpuPartition&& made) {
+      return &std::as_const(parts.emplace(device, std::move(made)).first->second);
+    });
+  }
+  /// The part that all kernels of a GPU have; null: they have all of it.
+  /// @errors Machine: as `part_of`
+  [[nodiscard]] Expected<const GpuPartition*> part_for_kernels(int device) {
+    return kernels_apart ? part_of(device) : nullptr;
   }
   /// What copies pageable memory to or from a GPU.
   /// @param memory  that the first such copy is of: its threads and buffers serve all

@@ -42,6 +42,7 @@ struct Work {
   std::vector<DeviceCall> calls;
   Capture capture;
   cudaStream_t service;
+  Stream part;  ///< whose multiprocessors kernels have beside gates of a led run; null: they have all
   Duration patience;
   steady_clock::time_point end = steady_clock::now() + patience;
   std::map<UsersMemory, PooledMemory> memory{};  ///< of the first run, in place of the user's
@@ -112,22 +113,18 @@ void run_first(const Work& work, Outcome& outcome) {
   outcome.fault = status;
 }
 
-/// The stream must synchronize with the default stream: only then is a use of the default stream detected.
-Graph record(const Work& work, Outcome& outcome) {
+Graph record(const Work& work, cudaStream_t stream, Outcome& outcome) {
   std::string& wrong = outcome.wrong;
-  const auto stream = make_stream(work.device, cudaStreamDefault);
-  if (!stream) return wrong = stream.error().message, Graph();
-  if (const auto ok =
-          check(cudaStreamBeginCapture(stream->get(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  if (const auto ok = check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
       !ok)
     return wrong = ok.error().message, Graph();
   for (const DeviceCall& one : work.calls) {
     if (!wrong.empty()) break;
     outcome.kernel_name = one.bound.name;
-    wrong = call(one.form, one.bound, stream->get());
+    wrong = call(one.form, one.bound, stream);
   }
   cudaGraph_t recorded = nullptr;
-  const cudaError_t status = cudaStreamEndCapture(stream->get(), &recorded);
+  const cudaError_t status = cudaStreamEndCapture(stream, &recorded);
   Graph graph(recorded);
   const cudaError_t refused = cudaGetLastError();
   if (!wrong.empty()) return graph;
@@ -141,12 +138,19 @@ Graph record(const Work& work, Outcome& outcome) {
   return graph;
 }
 
+/// In a stream that synchronizes with the default stream: only then is a use of the default stream detected.
+Graph record_strictly(const Work& work, Outcome& outcome) {
+  const auto stream = make_stream(work.device, cudaStreamDefault);
+  if (!stream) return outcome.wrong = stream.error().message, Graph();
+  return record(work, stream->get(), outcome);
+}
+
 Outcome capture(const Work& work) {
   const DeviceGuard guard(work.device);
   Outcome outcome;
   if (work.has_memory) run_first(work, outcome);
   if (!outcome.wrong.empty() || outcome.fault != cudaSuccess || outcome.hangs) return outcome;
-  const Graph graph = record(work, outcome);
+  Graph graph = record_strictly(work, outcome);
   if (outcome.wrong.empty()) outcome.wrong = fault_of_graph(work.device, graph.get(), work.capture);
   if (!outcome.wrong.empty()) return outcome;
   if (work.capture == Capture::Never) {
@@ -158,6 +162,8 @@ Outcome capture(const Work& work) {
           outcome.kernel.operations, kQueueCapacity);
     return outcome;
   }
+  if (work.part) graph = record(work, work.part.get(), outcome);
+  if (!outcome.wrong.empty()) return outcome;
   auto loaded = put_in_line(graph.get()).and_then([&] { return load_graph(graph.get(), work.service); });
   if (loaded) {
     outcome.kernel.graph = *std::move(loaded);
@@ -184,8 +190,12 @@ Expected<CapturedKernel> capture_kernels(BoundDevices& backend, int device, cons
                                          const std::vector<DeviceCall>& calls) {
   const Duration patience =
       std::clamp(backend.watchdog.limit(stream.kernel->time), kLeastPatience, Duration{std::chrono::hours{1000}});
-  const auto work =
-      std::make_shared<Work>(Work{device, calls, stream.kernel->capture, backend.lanes.at(device).service(), patience});
+  auto part = backend.part_for_kernels(device).and_then([](const GpuPartition* of_device) {
+    return of_device != nullptr ? of_device->make_stream(GpuPart::Kernels) : Expected<Stream>(Stream());
+  });
+  if (!part) return tl::unexpected(std::move(part.error()));
+  const auto work = std::make_shared<Work>(
+      Work{device, calls, stream.kernel->capture, backend.lanes.at(device).service(), *std::move(part), patience});
   FirstRun first_run{device, stream.kernel->name, {}};
   for (const auto& [address, size] : memory_of(calls)) first_run.sizes.push_back(size);
   if (work->capture == Capture::Once && !backend.first_runs.contains(first_run)) take_memory(*work);

@@ -204,6 +204,7 @@ class CudaBackend final : public DeviceBackend {
   void unpin_given_up() override { MemoryPool::instance().unpin_given_up(); }
   [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override;
   [[nodiscard]] Expected<std::unique_ptr<LedRun>> lead(LedSet set) override;
+  [[nodiscard]] Expected<void> set_gates_apart() override;
 
  private:
   [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size, Contents contents);
@@ -283,6 +284,24 @@ Expected<std::unique_ptr<BackendBatch>> CudaBackend::prepare(BoundPlan bound) {
   return CudaBatch::make(*devices_, std::move(bound)).map(as_batch);
 }
 
+/// The lanes of all open GPUs that have none yet, and where gates wait for timers their doorbells.
+Expected<void> make_lanes(BoundDevices& bound) {
+  for (const int device : bound.ordinal) {
+    if (device < 0 || bound.lanes.contains(device)) continue;
+    auto pool = bound.part_for_kernels(device).and_then([&](const GpuPartition* part) {
+      return LanePool::make(device, bound.driver, bound.launches_return ? std::optional(bound.gate) : std::nullopt,
+                            part);
+    });
+    if (!pool) return tl::unexpected(std::move(pool.error()));
+    LanePool& lanes = bound.lanes.emplace(device, *std::move(pool)).first->second;
+    if (!bound.timed_by_gpus()) continue;
+    auto bell = Doorbell::make(device, lanes.lend());
+    if (!bell) return tl::unexpected(std::move(bell.error()));
+    bound.bells.emplace(device, *std::move(bell));
+  }
+  return {};
+}
+
 Expected<std::unique_ptr<LedRun>> CudaBackend::lead(LedSet set) {
   if (devices_->timed_by_host())
     return invalid_input(
@@ -295,6 +314,13 @@ Expected<std::unique_ptr<LedRun>> CudaBackend::lead(LedSet set) {
   return GpuConductor::make(*devices_, std::move(set)).map([](auto&& made) -> std::unique_ptr<LedRun> {
     return std::move(made);
   });
+}
+
+Expected<void> CudaBackend::set_gates_apart() {
+  devices_->kernels_apart = true;
+  devices_->bells.clear();  // each has a lane
+  devices_->lanes.clear();
+  return make_lanes(*devices_);
 }
 
 // ---- binding a machine to this host
@@ -419,16 +445,6 @@ Expected<void> try_launches(BoundDevices& bound, const CudaOptions& options) {
   return {};
 }
 
-Expected<void> make_lanes(BoundDevices& bound) {
-  for (const int device : bound.ordinal) {
-    if (device < 0 || bound.lanes.contains(device)) continue;
-    auto pool = LanePool::make(device, bound.driver, bound.launches_return ? std::optional(bound.gate) : std::nullopt);
-    if (!pool) return tl::unexpected(std::move(pool.error()));
-    bound.lanes.emplace(device, *std::move(pool));
-  }
-  return {};
-}
-
 /// Sets the GPUs' timers to the host's clock, twice: their drift shows only over some time.
 Expected<void> set_clocks(BoundDevices& bound) {
   constexpr Duration kBetween = std::chrono::milliseconds{60};
@@ -437,9 +453,6 @@ Expected<void> set_clocks(BoundDevices& bound) {
     auto timer = GpuClock::make(device, bound.clock);
     if (!timer) return tl::unexpected(std::move(timer.error()));
     bound.clocks.emplace(device, *std::move(timer));
-    auto bell = Doorbell::make(device, bound.lanes.at(device).lend());
-    if (!bell) return tl::unexpected(std::move(bell.error()));
-    bound.bells.emplace(device, *std::move(bell));
   }
   bound.clock.wait_until(bound.clock.now() + kBetween);
   for (auto& [device, timer] : bound.clocks) timer.refresh();

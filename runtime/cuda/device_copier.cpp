@@ -1,5 +1,6 @@
 #include "runtime/cuda/device_copier.hpp"
 
+#include <algorithm>
 #include <cctype>
 #include <string>
 #include <thread>
@@ -51,24 +52,23 @@ bool CopyDriver::look_up(void* (*find)(const char*)) {
          look_up_one(find, "cuThreadExchangeStreamCaptureMode", exchange_capture_mode) &&
          look_up_one(find, "cuPointerGetAttributes", attributes_of) && look_up_one(find, "cuMemHostRegister_v2", pin) &&
          look_up_one(find, "cuMemHostUnregister", unpin) && look_up_one(find, "cuMemcpyHtoDAsync_v2", up) &&
-         look_up_one(find, "cuMemcpyDtoHAsync_v2", down) && look_up_one(find, "cuEventCreate", create_event) &&
-         look_up_one(find, "cuEventDestroy_v2", destroy_event) && look_up_one(find, "cuEventRecord", record) &&
-         look_up_one(find, "cuEventQuery", query);
+         look_up_one(find, "cuMemcpyDtoHAsync_v2", down) && look_up_one(find, "cuMemcpy2DAsync_v2", rows) &&
+         look_up_one(find, "cuEventCreate", create_event) && look_up_one(find, "cuEventDestroy_v2", destroy_event) &&
+         look_up_one(find, "cuEventRecord", record) && look_up_one(find, "cuEventQuery", query);
 }
 
 /// The copy engine of the context, as the stream of one copy uses it.
 class DeviceCopier::Engine final : public Dma {
  public:
-  Engine(const DeviceCopier& owner, CopyDirection direction, CUdeviceptr device, CUstream stream)
-      : owner_(owner), direction_(direction), device_(device), stream_(stream) {}
+  Engine(const DeviceCopier& owner, CopyDirection direction, CUdeviceptr device, CUstream stream,
+         const DeviceRows& rows = {})
+      : owner_(owner), direction_(direction), device_(device), stream_(stream), rows_(rows) {}
 
   bool start(std::uint32_t buffer, std::byte* data, std::size_t offset, std::size_t bytes) override {
     const CopyDriver& driver = owner_.driver_;
-    const CUresult moved = direction_ == CopyDirection::Up ? driver.up(device_ + offset, data, bytes, stream_)
-                                                           : driver.down(data, device_ + offset, bytes, stream_);
-    if (moved != CUDA_SUCCESS) return false;
-    if (driver.record(owner_.events_[buffer], stream_) == CUDA_SUCCESS) return true;
-    driver.wait_for(stream_);
+    const bool moved = rows_.width == 0 ? move(data, device_ + offset, bytes) : move_rows(data, offset, bytes);
+    if (moved && driver.record(owner_.events_[buffer], stream_) == CUDA_SUCCESS) return true;
+    driver.wait_for(stream_);  // part of it may be under way
     return false;
   }
   State state(std::uint32_t buffer) override {
@@ -77,11 +77,47 @@ class DeviceCopier::Engine final : public Dma {
   }
 
  private:
+  [[nodiscard]] bool move(std::byte* data, CUdeviceptr device, std::size_t bytes) const {
+    const CopyDriver& driver = owner_.driver_;
+    return (direction_ == CopyDirection::Up ? driver.up(device, data, bytes, stream_)
+                                            : driver.down(data, device, bytes, stream_)) == CUDA_SUCCESS;
+  }
+  [[nodiscard]] bool move_whole_rows(std::byte* data, CUdeviceptr device, std::size_t count) const;
+  [[nodiscard]] bool move_rows(std::byte* data, std::size_t offset, std::size_t bytes) const;
+
   const DeviceCopier& owner_;
   CopyDirection direction_;
   CUdeviceptr device_;
   CUstream stream_;
+  DeviceRows rows_;
 };
+
+bool DeviceCopier::Engine::move_whole_rows(std::byte* data, CUdeviceptr device, std::size_t count) const {
+  const bool up = direction_ == CopyDirection::Up;
+  CUDA_MEMCPY2D copy{};
+  copy.srcMemoryType = up ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+  copy.dstMemoryType = up ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+  copy.srcHost = copy.dstHost = data;
+  copy.srcDevice = copy.dstDevice = device;
+  copy.srcPitch = up ? rows_.width : rows_.pitch;
+  copy.dstPitch = up ? rows_.pitch : rows_.width;
+  copy.WidthInBytes = rows_.width;
+  copy.Height = count;
+  return owner_.driver_.rows(&copy, stream_) == CUDA_SUCCESS;
+}
+
+/// The end of a row, whole rows, the beginning of one: as many of them as the piece has.
+bool DeviceCopier::Engine::move_rows(std::byte* data, std::size_t offset, std::size_t bytes) const {
+  while (bytes > 0) {
+    const std::size_t within = offset % rows_.width;
+    const CUdeviceptr device = device_ + offset / rows_.width * rows_.pitch + within;
+    const bool whole = within == 0 && bytes >= rows_.width;
+    const std::size_t part = whole ? bytes / rows_.width * rows_.width : std::min(bytes, rows_.width - within);
+    if (!(whole ? move_whole_rows(data, device, part / rows_.width) : move(data, device, part))) return false;
+    data += part, offset += part, bytes -= part;
+  }
+  return true;
+}
 
 std::unique_ptr<DeviceCopier> DeviceCopier::make(const CopyDriver& driver, const CopierOptions& options) {
   std::unique_ptr<DeviceCopier> made(new DeviceCopier(driver));
@@ -132,9 +168,14 @@ DeviceCopier::~DeviceCopier() {
 }
 
 CopyEnd DeviceCopier::copy(CopyDirection direction, std::byte* host, CUdeviceptr device, std::size_t bytes,
-                           CUstream stream) {
-  Engine engine(*this, direction, device, stream);
+                           CUstream stream, const DeviceRows& rows) {
+  Engine engine(*this, direction, device, stream, rows);
   return copier_->copy(direction, host, bytes, engine);
+}
+
+bool DeviceCopier::may_wait() const {
+  const CUresult status = driver_.query(events_.front());
+  return status < CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED || status > CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
 }
 
 std::vector<int> cores_near_device(const CopyDriver& driver) {

@@ -23,6 +23,7 @@ struct CopyDriver {
   decltype(&cuMemHostUnregister) unpin;
   decltype(&cuMemcpyHtoDAsync) up;
   decltype(&cuMemcpyDtoHAsync) down;
+  decltype(&cuMemcpy2DAsync) rows;
   decltype(&cuEventCreate) create_event;
   decltype(&cuEventDestroy) destroy_event;
   decltype(&cuEventRecord) record;
@@ -31,6 +32,18 @@ struct CopyDriver {
   /// @param find  the function with a name that the driver exports, or null
   /// @return whether all were found
   [[nodiscard]] bool look_up(void* (*find)(const char* name));
+};
+
+/// How bytes that follow each other on the host lie on a device: in rows of `width`, one begins `pitch` behind the
+/// other.
+struct DeviceRows {
+  std::size_t width = 0;  ///< 0: they follow each other there, too
+  std::size_t pitch = 0;  ///< at least the width
+
+  /// From the first byte to the last one on the device, of so many. @pre whole rows
+  [[nodiscard]] std::size_t span(std::size_t bytes) const {
+    return width == 0 ? bytes : (bytes / width - 1) * pitch + width;
+  }
 };
 
 /// A copier for one context of the driver, with its pinned buffers: ordinary memory goes up and down in the streams of
@@ -48,7 +61,11 @@ class DeviceCopier {
 
   /// Copies behind what is in the stream. @pre the context is current, and the stream is one of it
   [[nodiscard]] CopyEnd copy(CopyDirection direction, std::byte* host, CUdeviceptr device, std::size_t bytes,
-                             CUstream stream);
+                             CUstream stream, const DeviceRows& rows = {});
+
+  /// Whether calls that wait are allowed here: no capture of this thread, and none of another one that forbids them.
+  /// Where one does, it is invalid now, as behind a copy of the driver that waits.
+  [[nodiscard]] bool may_wait() const;
 
   /// As `Copier::paused`.
   [[nodiscard]] Duration paused() const { return copier_->paused(); }

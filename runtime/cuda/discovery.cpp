@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/cuda/gpu_partition.hpp"
 #include "runtime/cuda/nvml.hpp"
 #include "runtime/cuda/pci_tree.hpp"
 #include "runtime/cuda/status.hpp"
@@ -71,6 +72,7 @@ Expected<DeviceFacts> device_facts(int ordinal) {
   facts.memory = facts.memory_free = {static_cast<std::int64_t>(found.totalGlobalMem)};
   facts.copy_engines = found.asyncEngineCount;
   facts.memory_operations = *memory_operations;
+  facts.gate_sms = cuda::GpuPartition::fewest(ordinal).value_or(0);
   facts.numa_node = found.hostNumaId;
   return facts;
 }

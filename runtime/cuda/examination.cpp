@@ -61,6 +61,9 @@ GpuCondition examine_gpu(const DeviceFacts& device) {
   GpuCondition condition{.bus_id = device.bus_id, .link_at_best = device.link_at_best};
   if (!device.peer_access.empty()) condition.others = device.peer_access.size() - 1;
   condition.reached = static_cast<std::size_t>(std::ranges::count(device.peer_access, true));
+  if (const auto limits = cuda::device_has(device.ordinal, CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT))
+    condition.limits_kernels = *limits;
+  condition.gate_sms = device.gate_sms;
   const auto nvml = cuda::Nvml::open();
   condition.other_run = DeviceUser::is_used(DeviceUser::kFolder, device.bus_id);
   if (condition.other_run) {

@@ -1,6 +1,7 @@
 #include "runtime/cuda/gpu_conductor.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -49,6 +50,13 @@ class GpuArrays {
 
 namespace {
 
+/// Whether kernels run in a batch: of jobs that overlap, nothing else does then.
+bool computes(const CommandList& list) {
+  return std::ranges::any_of(list.commands, [](const Command& command) {
+    return command.kind == Command::Kind::Kernel || command.kind == Command::Kind::SmCopy;
+  });
+}
+
 /// @param jobs  that all queues hold
 void add_queues(GpuArrays& arrays, LedQueues& queues, std::size_t count, std::size_t jobs) {
   arrays.add_zeros(queues.queues, count);
@@ -70,7 +78,6 @@ GpuConductor::~GpuConductor() {
     let_out();
   }
   if (backend_.lost) abandon();
-  for (const auto& [device, stream] : lent_) backend_.lanes.at(device).take_back_alone(stream);
 }
 
 /// One whose GPU is broken does not end.
@@ -150,10 +157,21 @@ Expected<void> GpuConductor::find_leader(const Lists& lists) {
   return {};
 }
 
+/// Where kernels run beside copies, these have parts of the GPUs to themselves, if the machine says so.
+bool GpuConductor::sets_gates_apart(const Lists& lists) const {
+  return !set_.ways.operations.empty() && backend_.machine.spec().conductor_sms > 0 &&
+         std::ranges::any_of(lists, [](const auto& batches) { return std::ranges::any_of(batches, computes); });
+}
+
 /// The batches of a task share its streams on a GPU, and where jobs overlap, the regions of an operation.
 Expected<void> GpuConductor::lend_streams(const Lists& lists) {
-  std::map<int, std::size_t> wanted{{leader_, 1}};
-  std::vector<std::vector<std::map<int, std::size_t>>> of_groups(lists.size());  // [tasks][groups]
+  const bool apart = sets_gates_apart(lists);
+  const auto place_of = [&](const CommandList& list, VertexId gpu) {
+    return LanePlace{backend_.device_of(gpu), apart && computes(list) ? GpuPart::Kernels : GpuPart::Gates};
+  };
+  const LanePlace of_conductor{leader_, GpuPart::Gates};
+  std::map<LanePlace, std::size_t> wanted{{of_conductor, 1}};
+  std::vector<std::vector<std::map<LanePlace, std::size_t>>> of_groups(lists.size());  // [tasks][groups]
   const auto each_list = [&](std::size_t task, const LedQueueGroup& group, const auto& each) {
     std::for_each_n(lists[task].begin() + group.first, group.count, each);
   };
@@ -161,35 +179,29 @@ Expected<void> GpuConductor::lend_streams(const Lists& lists) {
     for (const LedQueueGroup& group : queue_groups(set_, task)) {
       auto& most = of_groups[task].emplace_back();
       each_list(task, group, [&](const CommandList& list) {
-        std::map<int, std::size_t> lanes;
-        for (const VertexId gpu : list.lanes) ++lanes[backend_.device_of(gpu)];
-        for (const auto& [device, count] : lanes) most[device] = std::max(most[device], count);
+        std::map<LanePlace, std::size_t> lanes;
+        for (const VertexId gpu : list.lanes) ++lanes[place_of(list, gpu)];
+        for (const auto& [place, count] : lanes) most[place] = std::max(most[place], count);
       });
-      for (const auto& [device, count] : most) wanted[device] += count;
+      for (const auto& [place, count] : most) wanted[place] += count;
     }
-  for (const auto& [device, count] : wanted)
-    if (const std::size_t free = backend_.lanes.at(device).free_alone(); free < count)
-      return invalid_input(
-          fmt::format("a GPU that leads the set needs {} streams of each queue of its own on one of its GPUs, of which "
-                      "{} are left; with --conductor host the set shares them",
-                      count, free));
-  const auto lend = [&](int device) {
-    return lent_.emplace_back(device, backend_.lanes.at(device).lend_alone()).second;
-  };
-  conductor_ = lend(leader_);
+  auto lent = LedStreams::make(backend_, wanted, apart);
+  if (!lent) return tl::unexpected(std::move(lent.error()));
+  lent_.emplace(*std::move(lent));
+  conductor_ = lent_->take(of_conductor);
   for (std::size_t task = 0; task < lists.size(); ++task) {
     auto most = of_groups[task].begin();
     for (const LedQueueGroup& group : queue_groups(set_, task)) {
-      std::map<int, std::vector<cudaStream_t>> streams;
-      for (const auto& [device, count] : *most++)
-        for (std::size_t i = 0; i < count; ++i) streams[device].push_back(lend(device));
+      std::map<LanePlace, std::vector<cudaStream_t>> streams;
+      for (const auto& [place, count] : *most++)
+        for (std::size_t i = 0; i < count; ++i) streams[place].push_back(lent_->take(place));
       each_list(task, group, [&](const CommandList& list) {
-        std::map<int, std::size_t> next;
+        std::map<LanePlace, std::size_t> next;
         for (const VertexId gpu : list.lanes) {
-          const int device = backend_.device_of(gpu);
+          const LanePlace place = place_of(list, gpu);
           Lane& lane = tasks_[task].lanes.emplace_back();
-          lane.on.device = device;
-          lane.on.stream = streams[device][next[device]++];
+          lane.on.device = place.device;
+          lane.on.stream = streams[place][next[place]++];
         }
       });
     }
@@ -204,7 +216,7 @@ Expected<void> GpuConductor::make_words(const Lists& lists) {
   for (const Task& task : tasks_) lanes += task.lanes.size();
   for (const Task& task : tasks_)
     for (const Lane& lane : task.lanes) lines[lane.on.device] += 2;  // its own, and a gate at most
-  lines[leader_] += lanes;
+  lines[leader_] += lanes + 1;
   std::map<int, DeviceSignalBoard*> boards;
   boards_.reserve(lines.size());
   for (const auto& [device, count] : lines) {
@@ -212,7 +224,8 @@ Expected<void> GpuConductor::make_words(const Lists& lists) {
     if (!board) return tl::unexpected(std::move(board.error()));
     boards[device] = &boards_.emplace_back(*std::move(board));
   }
-  ended_ = boards.at(leader_)->take_lines<SignalLine<std::uint32_t>>(lanes).data();
+  ended_ = boards.at(leader_)->take_lines<LedEnd>(lanes).data();
+  rehearsed_gate_ = boards.at(leader_)->take_lines<LedGate>(1).data();
   std::uint32_t next_end = 0;
   for (std::uint32_t task = 0; task < lists.size(); ++task) {
     auto lane = tasks_[task].lanes.begin();
@@ -230,7 +243,7 @@ Expected<void> GpuConductor::make_words(const Lists& lists) {
         }
         on.gate = gate;
         on.lane = boards.at(on.device)->take_lines<LedLane>(1).data();
-        on.ended = &ended_[next_end++].word;
+        on.ended = &ended_[next_end++];
       }
       batch_words_.push_back(words);
     }
@@ -269,7 +282,7 @@ Expected<void> GpuConductor::find_depths() {
   return runs_ahead(set_, most).map([&](std::vector<std::uint64_t>&& ahead) {
     for (std::size_t i = 0; i < tasks_.size(); ++i) tasks_[i].depth = ahead[i];
     host_away_ = tutti::internal::host_away(set_, ahead);
-    reads_ = std::ranges::any_of(set_.tasks, &LedTask::is_read);
+    reads_ = std::ranges::any_of(set_.tasks, &LedTask::concerns_host);
   });
 }
 
@@ -291,19 +304,21 @@ Expected<void> GpuConductor::make_host_words() {
   return {};
 }
 
-void GpuConductor::add_releases(GpuArrays& arrays, LedReleases& releases, std::size_t sets) const {
-  releases.count = static_cast<std::uint32_t>(set_.tasks.size());
-  arrays.add(releases.tasks, set_.tasks);
-  arrays.add_zeros(releases.states, set_.tasks.size());
+void GpuConductor::add_releases(GpuArrays& arrays, LedReleases& releases, std::span<const LedTask> tasks,
+                                std::size_t sets) const {
+  releases.count = static_cast<std::uint32_t>(tasks.size());
+  arrays.add(releases.tasks, tasks);
+  arrays.add_zeros(releases.states, tasks.size());
   arrays.add_zeros(releases.set_due, sets);
-  arrays.add_zeros(releases.due, set_.tasks.size());
+  arrays.add_zeros(releases.due, tasks.size());
 }
 
-void GpuConductor::add_arrays(GpuArrays& arrays, LedOperations& operations, std::size_t sets) const {
+void GpuConductor::add_operations(GpuArrays& arrays, LedOperations& operations, std::span<const LedTask> tasks,
+                                  std::size_t sets) const {
   const LedWays& ways = set_.ways;
   std::size_t jobs = 0;
-  for (const LedOperation& operation : ways.operations) jobs += set_.tasks[operation.task].sets;
-  add_releases(arrays, operations, sets);
+  for (const LedOperation& operation : ways.operations) jobs += tasks[operation.task].sets;
+  add_releases(arrays, operations, tasks, sets);
   operations.by_deadline = set_.by_deadline;
   operations.held = ways.held;
   operations.operation_count = static_cast<std::uint32_t>(ways.operations.size());
@@ -318,34 +333,64 @@ void GpuConductor::add_arrays(GpuArrays& arrays, LedOperations& operations, std:
   arrays.add_zeros(operations.ended_jobs, sets);
 }
 
-Expected<void> GpuConductor::make_arrays() {
+/// What a conductor knows of a set, and what it keeps. @param gates  of all batches
+void GpuConductor::add_work(GpuArrays& arrays, LedWork& work, std::span<const LedTask> tasks,
+                            std::span<LedGate* const> gates) const {
   std::size_t sets = 0;
-  for (const LedTask& task : set_.tasks) sets += task.sets;
+  for (const LedTask& task : tasks) sets += task.sets;
+  work.overlaps = !set_.ways.operations.empty();
+  if (work.overlaps) {
+    add_operations(arrays, work.operations, tasks, sets);
+    arrays.add_zeros(work.flights, sets);
+  } else {
+    add_releases(arrays, work.jobs, tasks, sets);
+    add_queues(arrays, work.jobs.waiting, tasks.size(), sets);
+    work.jobs.by_deadline = set_.by_deadline;
+  }
+  arrays.add(work.batches, set_.batches);
+  arrays.add(work.words, batch_words_);
+  arrays.add_zeros(work.runs, tasks.size());
+  arrays.add_zeros(work.indices, sets);
+  arrays.add(work.gates, gates);
+  work.gate_count = static_cast<std::uint32_t>(gates.size());
+  arrays.add_zeros(work.known_armed, tasks.size());
+  arrays.add_zeros(work.known_input, tasks.size());
+}
+
+/// A run of two jobs of each task, whose lanes have ended already: it has a gate and words of its own, which nobody
+/// else looks at.
+void GpuConductor::add_rehearsal(GpuArrays& arrays) {
+  constexpr std::uint64_t kJobs = 2;
+  std::vector<LedTask> tasks = set_.tasks;
+  for (LedTask& task : tasks) {
+    task.jobs = std::min(task.jobs, task.first_job + kJobs);
+    task.first_arrival = 0;
+  }
+  const std::vector<LedGate*> gates(gates_.size(), rehearsed_gate_);
+  add_work(arrays, rehearsal_, tasks, gates);
+  std::size_t lanes = 0;
+  for (const Task& task : tasks_) lanes += task.lanes.size();
+  arrays.add(rehearsal_.ended, std::span<const LedEnd>(std::vector<LedEnd>(lanes, LedEnd{kJobs, 0})));
+  const LedTaskWords all_there{kJobs, 0, 2 * kJobs};
+  arrays.add(rehearsal_.tasks, std::span<const LedTaskWords>(std::vector<LedTaskWords>(tasks.size(), all_there)));
+  const LedRunWords begun{1, 0, 0};
+  arrays.add(rehearsal_.run, std::span<const LedRunWords>(&begun, 1));
+  arrays.add_zeros(rehearsal_.taken, tasks.size());
+  arrays.add_zeros(rehearsal_.records, kJobs * tasks.size());
+  rehearsal_.capacity = kJobs * tasks.size();
+}
+
+Expected<void> GpuConductor::make_arrays() {
   std::vector<LedGate*> gates;
   for (const Gate& gate : gates_) gates.push_back(gate.words);
-  const std::size_t tasks = set_.tasks.size();
   GpuArrays arrays;
-  work_.overlaps = !set_.ways.operations.empty();
-  if (work_.overlaps) {
-    add_arrays(arrays, work_.operations, sets);
-    arrays.add_zeros(work_.flights, sets);
-  } else {
-    add_releases(arrays, work_.jobs, sets);
-    add_queues(arrays, work_.jobs.waiting, tasks, sets);
-    work_.jobs.by_deadline = set_.by_deadline;
-  }
-  arrays.add(work_.batches, set_.batches);
-  arrays.add(work_.words, batch_words_);
-  arrays.add_zeros(work_.runs, tasks);
-  arrays.add_zeros(work_.indices, sets);
-  arrays.add(work_.gates, gates);
-  arrays.add_zeros(work_.known_armed, tasks);
+  add_work(arrays, work_, set_.tasks, gates);
+  add_rehearsal(arrays);
   const cudaStream_t stream = backend_.lanes.at(leader_).service();
   auto memory = MemoryPool::instance().take_device(leader_, arrays.bytes().size(), stream);
   if (!memory) return tl::unexpected(std::move(memory.error()));
   arrays_ = *std::move(memory);
   arrays.place_at(arrays_.data());
-  work_.gate_count = static_cast<std::uint32_t>(gates.size());
   work_.ended = ended_;
   work_.tasks = task_words_.data();
   work_.taken = taken_by_jobs_.data();
@@ -375,11 +420,14 @@ bool GpuConductor::arm_some() {
   return false;
 }
 
+/// The rehearsal brings the conductor's code into caches of the GPU: without it the first steps of each of 20 runs took
+/// 23 to 29 us, and later ones some 3.
 void GpuConductor::launch() {
   pool_run_.emplace();
   launched_ = true;
   static_cast<void>(clock_->ask(std::chrono::milliseconds{100}));
   const DeviceGuard guard(leader_);
+  launch_conductor(conductor_, rehearsal_);
   launch_conductor(conductor_, work_);
   note(cudaGetLastError(), "launch_conductor", leader_);
 }
@@ -431,7 +479,7 @@ void GpuConductor::note_end(const LedRecord& record) {
 
 /// The first fault that the driver knows of. @param device  whose
 cudaError_t GpuConductor::status_of_lanes(int& device) const {
-  for (const auto& [of, stream] : lent_) {
+  for (const auto& [of, stream] : lent_->all()) {
     const cudaError_t status = answer(cudaStreamQuery(stream));
     if (status == cudaSuccess || status == cudaErrorNotReady) continue;
     device = of;
@@ -443,6 +491,19 @@ cudaError_t GpuConductor::status_of_lanes(int& device) const {
 void GpuConductor::give_back(std::uint32_t task) {
   HostSignal<std::uint64_t> word(&task_words_[task].given_back);
   word.set(word.value() + 1);
+}
+
+/// Says that it comes, and then looks: see `ConductorBase::has_input`.
+bool GpuConductor::begin_input(std::uint32_t task, std::uint64_t run) {
+  const std::atomic_ref input(task_words_[task].input);
+  input.store(2 * run + 1, std::memory_order_seq_cst);
+  const bool is_free = std::atomic_ref(*runs_taken(task)).load(std::memory_order_seq_cst) <= run;
+  if (!is_free) input.store(2 * run, std::memory_order_release);
+  return is_free;
+}
+
+void GpuConductor::end_input(std::uint32_t task, std::uint64_t run) {
+  HostSignal<std::uint64_t>(&task_words_[task].input).set(2 * (run + 1));
 }
 
 bool GpuConductor::is_over() {
@@ -484,7 +545,7 @@ void GpuConductor::let_out() {
   const auto has_drained = [&](const auto& lent) {
     return backend_.has_lost(lent.first) || answer(cudaStreamQuery(lent.second)) != cudaErrorNotReady;
   };
-  while (!std::ranges::all_of(lent_, has_drained)) std::this_thread::sleep_for(kLook);
+  while (!std::ranges::all_of(lent_->all(), has_drained)) std::this_thread::sleep_for(kLook);
 }
 
 }  // namespace tutti::internal::cuda

@@ -6,6 +6,7 @@
 #include "runtime/core/led_run.hpp"
 #include "runtime/cuda/gpu_clock.hpp"
 #include "runtime/cuda/led_recorder.hpp"
+#include "runtime/cuda/led_streams.hpp"
 
 namespace tutti::internal::cuda {
 
@@ -35,10 +36,13 @@ class GpuConductor final : public LedRun {
   void begin(Duration epoch) override;
   [[nodiscard]] std::optional<LedRecord> take() override;
   void give_back(std::uint32_t task) override;
+  [[nodiscard]] bool begin_input(std::uint32_t task, std::uint64_t run) override;
+  void end_input(std::uint32_t task, std::uint64_t run) override;
   [[nodiscard]] std::uint64_t* runs_taken(std::uint32_t task) override { return &taken_by_jobs_[task].word; }
   void stop() override { HostSignal<std::uint64_t>(&run_words_->stop).set(1); }
   [[nodiscard]] bool is_over() override;
   [[nodiscard]] std::optional<Error> fault() override { return fault_; }
+  [[nodiscard]] std::optional<std::uint64_t> start_on_gpu() const override { return epoch_; }
   [[nodiscard]] Ns now() override;
   [[nodiscard]] Duration next_look() override;
 
@@ -59,13 +63,18 @@ class GpuConductor final : public LedRun {
 
   Expected<void> prepare();
   Expected<void> find_leader(const Lists& lists);
+  [[nodiscard]] bool sets_gates_apart(const Lists& lists) const;
   Expected<void> lend_streams(const Lists& lists);
   Expected<void> make_words(const Lists& lists);
   Expected<void> record(const Lists& lists);
   Expected<void> find_depths();
   Expected<void> make_host_words();
-  void add_releases(GpuArrays& arrays, LedReleases& releases, std::size_t sets) const;
-  void add_arrays(GpuArrays& arrays, LedOperations& operations, std::size_t sets) const;
+  void add_releases(GpuArrays& arrays, LedReleases& releases, std::span<const LedTask> tasks, std::size_t sets) const;
+  void add_operations(GpuArrays& arrays, LedOperations& operations, std::span<const LedTask> tasks,
+                      std::size_t sets) const;
+  void add_work(GpuArrays& arrays, LedWork& work, std::span<const LedTask> tasks,
+                std::span<LedGate* const> gates) const;
+  void add_rehearsal(GpuArrays& arrays);
   Expected<void> make_arrays();
   void launch();
   void arm_lane(std::size_t task);
@@ -81,9 +90,9 @@ class GpuConductor final : public LedRun {
   BoundDevices& backend_;
   LedSet set_;
   int leader_ = 0;
-  std::optional<GpuClock> clock_;     // the leader's
-  cudaStream_t conductor_ = nullptr;  // lent; null: none yet
-  std::vector<std::pair<int, cudaStream_t>> lent_;
+  std::optional<GpuClock> clock_;  // the leader's
+  std::optional<LedStreams> lent_;
+  cudaStream_t conductor_ = nullptr;  // of these; null: none yet
   std::vector<Task> tasks_;
   std::size_t arming_ = 0;                  // task whose run is being armed, or was last
   std::vector<LedBatchWords> batch_words_;  // [batches of all tasks]
@@ -99,12 +108,13 @@ class GpuConductor final : public LedRun {
   std::span<SignalLine<std::uint64_t>> taken_by_jobs_;  // of it, [tasks]; the conductor sets them
   LedRunWords* run_words_ = nullptr;                    // of it
   std::span<LedSlot> records_;                          // of it
-  SignalLine<std::uint32_t>* ended_ = nullptr;          // [lanes of all batches]
+  LedEnd* ended_ = nullptr;                             // [lanes of all batches]
+  LedGate* rehearsed_gate_ = nullptr;                   // of the leader; no lane waits at it
   PooledMemory arrays_;                                 // that the conductor works on
-  LedWork work_;
+  LedWork work_, rehearsal_;
   std::optional<PoolRun> pool_run_;  // while it is armed
   Duration host_away_{};
-  bool reads_ = false;       // the program reads what jobs leave
+  bool reads_ = false;       // the program reads what jobs leave, or fills what they had
   std::uint64_t epoch_ = 0;  // on the leader's timer
   bool launched_ = false;
   bool over_ = false;

@@ -1,7 +1,6 @@
 #include "runtime/cuda/lane_pool.hpp"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <functional>
 #include <future>
@@ -22,21 +21,47 @@ constexpr std::size_t kStreams = LanePool::kMostLanes + 1;
 /// Time limit for a lane in a trial; a free one ends in some 50 us.
 constexpr auto kLanePatience = std::chrono::milliseconds{20};
 
-/// Trial of all lanes of a device at once, each behind its own gate: which ones end while the others' gates are closed.
+/// Trial of streams of a device at once, each behind its own gate: which ones end while the others' gates are closed.
 class Trial {
  public:
-  static Expected<Trial> make(int device, const Driver& driver, GateKind gate, cudaStream_t service) {
-    auto board = make_signal_board(2 * kStreams);
+  static Expected<Trial> make(int device, const Driver& driver, GateKind gate, std::span<const cudaStream_t> streams) {
+    auto board = make_signal_board(2 * streams.size());
     if (!board) return tl::unexpected(std::move(board.error()));
-    auto host = MemoryPool::instance().take_host(kStreams * kData);
+    auto host = MemoryPool::instance().take_host(streams.size() * kData);
     if (!host) return tl::unexpected(std::move(host.error()));
-    auto memory = MemoryPool::instance().take_device(device, kStreams * kData, service);
+    auto memory = MemoryPool::instance().take_device(device, streams.size() * kData, streams.front());
     if (!memory) return tl::unexpected(std::move(memory.error()));
-    return Trial(driver, gate, *std::move(board), *std::move(host), *std::move(memory));
+    return Trial(driver, gate, streams, *std::move(board), *std::move(host), *std::move(memory));
   }
 
+  /// The first round, with open gates, takes the driver's one-time work. The second round opens gates from the last
+  /// stream to the first: one that is held up is held up by one before it.
+  Expected<std::vector<bool>> run() const {
+    std::vector<bool> free(streams_.size(), true);
+    for (const Count round : {1U, 2U}) {
+      const bool open_first = round == 1;
+      for (std::size_t i = 0; i < streams_.size(); ++i) {
+        if (open_first) open(i, round);
+        if (auto ok = enqueue(i, round); !ok) return tl::unexpected(std::move(ok.error()));
+        if (!open_first) continue;
+        if (auto ok = check(cudaStreamSynchronize(streams_[i]), "cudaStreamSynchronize"); !ok)
+          return tl::unexpected(std::move(ok.error()));
+      }
+      for (std::size_t i = streams_.size(); !open_first && i-- > 0;) {
+        open(i, round);
+        free[i] = comes_through(i, round);
+      }
+    }
+    for (const cudaStream_t stream : streams_)
+      if (auto ok = check(cudaStreamSynchronize(stream), "cudaStreamSynchronize"); !ok)
+        return tl::unexpected(std::move(ok.error()));
+    return free;
+  }
+
+ private:
   /// Enqueues everything that a batch does: copies both ways, a kernel, a signal at the end.
-  Expected<void> enqueue(std::size_t lane, cudaStream_t stream, Count round) const {
+  Expected<void> enqueue(std::size_t lane, Count round) const {
+    const cudaStream_t stream = streams_[lane];
     std::byte* host = host_.data() + lane * kData;
     std::byte* device = device_.data() + lane * kData;
     if (auto ok = hold_stream(driver_, gate_, stream, signals_[lane].gate, round); !ok) return ok;
@@ -56,70 +81,62 @@ class Trial {
     return true;
   }
 
- private:
   static constexpr std::size_t kData = kCacheLine;  // bytes that a lane copies
   struct LaneSignals {
     HostSignal<Count> gate;  // set by the host
     HostSignal<Count> done;  // set by the lane
   };
 
-  Trial(const Driver& driver, GateKind gate, SignalBoard board, PooledMemory host, PooledMemory device)
+  Trial(const Driver& driver, GateKind gate, std::span<const cudaStream_t> streams, SignalBoard board,
+        PooledMemory host, PooledMemory device)
       : driver_(driver),
         gate_(gate == GateKind::MemoryWait ? gate : GateKind::PollingKernel),
+        streams_(streams),
         board_(std::move(board)),
         host_(std::move(host)),
         device_(std::move(device)) {
-    for (LaneSignals& lane : signals_) lane = {board_.take<Count>(), board_.take<Count>()};
+    for (std::size_t i = 0; i < streams.size(); ++i) signals_.push_back({board_.take<Count>(), board_.take<Count>()});
   }
 
   Driver driver_;
   GateKind gate_;
+  std::span<const cudaStream_t> streams_;
   SignalBoard board_;
-  std::array<LaneSignals, kStreams> signals_;
+  std::vector<LaneSignals> signals_;  // [streams]
   PooledMemory host_, device_;
 };
 
-/// Keeps the lanes that do not wait for each other's gates. The first round, with open gates, takes the driver's
-/// one-time work. The second round opens gates from the last lane to the first: a lane that is held up is held up by
-/// one before it.
-Expected<std::vector<Stream>> keep_free_ones(std::vector<Stream> lanes, const Trial& trial) {
-  std::vector<bool> free(lanes.size(), true);
-  for (const Count round : {1U, 2U}) {
-    const bool open_first = round == 1;
-    for (std::size_t i = 0; i < lanes.size(); ++i) {
-      if (open_first) trial.open(i, round);
-      if (auto ok = trial.enqueue(i, lanes[i].get(), round); !ok) return tl::unexpected(std::move(ok.error()));
-      if (!open_first) continue;
-      if (auto ok = check(cudaStreamSynchronize(lanes[i].get()), "cudaStreamSynchronize"); !ok)
-        return tl::unexpected(std::move(ok.error()));
-    }
-    for (std::size_t i = lanes.size(); !open_first && i-- > 0;) {
-      trial.open(i, round);
-      free[i] = trial.comes_through(i, round);
-    }
-  }
-  for (const Stream& lane : lanes)
-    if (auto ok = check(cudaStreamSynchronize(lane.get()), "cudaStreamSynchronize"); !ok)
-      return tl::unexpected(std::move(ok.error()));
-  std::vector<Stream> kept;
-  for (std::size_t i = 0; i < lanes.size(); ++i)
-    if (free[i]) kept.push_back(std::move(lanes[i]));
-  return kept;
+Expected<std::vector<bool>> try_all(int device, const Driver& driver, GateKind gate,
+                                    std::span<const cudaStream_t> streams) {
+  return Trial::make(device, driver, gate, streams).and_then([](const Trial& trial) { return trial.run(); });
+}
+
+/// Keeps the lanes that do not wait for each other's gates.
+Expected<std::vector<Stream>> keep_free_ones(int device, const Driver& driver, GateKind gate,
+                                             std::vector<Stream> lanes) {
+  std::vector<cudaStream_t> streams;
+  for (const Stream& lane : lanes) streams.push_back(lane.get());
+  return try_all(device, driver, gate, streams).map([&](const std::vector<bool>& free) {
+    std::vector<Stream> kept;
+    for (std::size_t i = 0; i < lanes.size(); ++i)
+      if (free[i]) kept.push_back(std::move(lanes[i]));
+    return kept;
+  });
 }
 
 }  // namespace
 
-Expected<LanePool> LanePool::make(int device, const Driver& driver, std::optional<GateKind> gate) {
+Expected<LanePool> LanePool::make(int device, const Driver& driver, std::optional<GateKind> gate,
+                                  const GpuPartition* part) {
   const DeviceGuard guard(device);
   std::vector<Stream> lanes;
   while (lanes.size() < kStreams) {
-    auto lane = make_stream(device);
+    auto lane = part != nullptr ? part->make_stream(GpuPart::Kernels) : make_stream(device);
     if (!lane) return tl::unexpected(std::move(lane.error()));
     lanes.push_back(*std::move(lane));
   }
   if (!gate) return LanePool(std::move(lanes));
-  return Trial::make(device, driver, *gate, lanes.front().get())
-      .and_then([&](const Trial& trial) { return keep_free_ones(std::move(lanes), trial); })
+  return keep_free_ones(device, driver, *gate, std::move(lanes))
       .and_then([&](std::vector<Stream>&& kept) -> Expected<LanePool> {
         if (kept.size() < 2)
           return machine_error(fmt::format(
@@ -131,6 +148,11 @@ Expected<LanePool> LanePool::make(int device, const Driver& driver, std::optiona
                                                : fmt::format("tutti gpu {} lane {}", device, i - 1));
         return LanePool(std::move(kept));
       });
+}
+
+Expected<std::vector<bool>> independent(int device, const Driver& driver, std::span<const cudaStream_t> streams) {
+  const DeviceGuard guard(device);
+  return try_all(device, driver, GateKind::PollingKernel, streams);
 }
 
 namespace {

@@ -1,9 +1,10 @@
 #pragma once
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "runtime/core/backend_options.hpp"
-#include "runtime/cuda/handles.hpp"
+#include "runtime/cuda/gpu_partition.hpp"
 
 namespace tutti::internal::cuda {
 
@@ -22,7 +23,9 @@ class LanePool {
 
   /// Makes the lanes; slow, since every lane is warmed up and tried.
   /// @param gate  what holds them; absent: launches wait, so none is tried
-  [[nodiscard]] static Expected<LanePool> make(int device, const Driver& driver, std::optional<GateKind> gate);
+  /// @param part  that they are of, the one for kernels; null: they have all multiprocessors
+  [[nodiscard]] static Expected<LanePool> make(int device, const Driver& driver, std::optional<GateKind> gate,
+                                               const GpuPartition* part = nullptr);
 
   /// Lanes in all.
   [[nodiscard]] std::size_t size() const { return lanes_.size(); }
@@ -51,6 +54,11 @@ class LanePool {
   std::vector<cudaStream_t> free_;         // of the others; room for all
   std::vector<cudaStream_t> free_shared_;  // of the shared ones
 };
+
+/// Which streams of a device come through while the gates of all others are closed: where two share a hardware queue,
+/// the first one alone. Takes some 20 ms for each that does not. @pre nothing waits in them
+[[nodiscard]] Expected<std::vector<bool>> independent(int device, const Driver& driver,
+                                                      std::span<const cudaStream_t> streams);
 
 /// Whether the launch of a kernel, and that of a graph of more kernels than a queue takes, return while a gate before
 /// them is closed. With CUDA_LAUNCH_BLOCKING, which debuggers set too, the one does not; under compute-sanitizer, which

@@ -8,6 +8,11 @@
 
 namespace tutti::internal::cuda {
 
+/// Whether a count has reached a value, with wrap-around.
+TUTTI_HOST_DEVICE constexpr bool has_reached(std::uint32_t count, std::uint32_t value) {
+  return static_cast<std::int32_t>(count - value) >= 0;
+}
+
 /// A batch of a led set on one GPU: its gates look at this, in the memory of their GPU.
 struct alignas(kCacheLine) LedGate {
   std::uint32_t run;      ///< runs that are let through; the conductor sets it
@@ -21,10 +26,17 @@ struct alignas(kCacheLine) LedLane {
   std::uint32_t steps;  ///< of all runs, that other lanes wait for
 };
 
+/// The end of a lane's runs, in the memory of the leader. The lane's own stream alone writes it.
+struct alignas(kCacheLine) LedEnd {
+  std::uint32_t runs;     ///< that the lane has ended
+  std::uint32_t touched;  ///< its gate writes it while it waits, so that the way to the leader stays awake
+};
+
 /// What a task tells its conductor, in pinned memory. The host alone writes it.
 struct alignas(kCacheLine) LedTaskWords {
   std::uint64_t armed;       ///< runs
   std::uint64_t given_back;  ///< of them, the first so many
+  std::uint64_t input;       ///< as `input_of`
 };
 
 /// A record on its way to the host, in pinned memory.
@@ -58,8 +70,7 @@ struct LedWork {
   std::uint64_t* indices = nullptr;      ///< [sets of all tasks]
   LedGate* const* gates = nullptr;       ///< [gate_count] of all batches
   std::uint32_t gate_count = 0;
-  const SignalLine<std::uint32_t>* ended =
-      nullptr;                          ///< [lanes of all batches] runs; in the leader's memory, set by lanes
+  const LedEnd* ended = nullptr;        ///< [lanes of all batches]
   const LedTaskWords* tasks = nullptr;  ///< [tasks]
   LedRunWords* run = nullptr;
   SignalLine<std::uint64_t>* taken = nullptr;  ///< [tasks] in pinned memory; runs that jobs have had
@@ -67,10 +78,12 @@ struct LedWork {
   std::uint64_t capacity = 0;
   std::uint64_t reserved = 0;            ///< of it, for jobs that have an armed run: drops leave that free
   std::uint64_t* known_armed = nullptr;  ///< [tasks] as the conductor has seen last
+  std::uint64_t* known_input = nullptr;  ///< [tasks] the same
 };
 
 /// How a conductor on a GPU reaches its GPUs and the host.
-/// @tparam Memory  `load`, `store` (of system scope; acquire, release), `look`, `put` (without an order)
+/// @tparam Memory  `load`, `store` (of system scope; acquire, release), `look`, `put` (without an order), `settle`
+///                 (loads behind it are not done before stores before it are seen)
 template <class Memory>
 class LedBoard {
  public:
@@ -104,13 +117,20 @@ class LedBoard {
     if (batch != looked_at_) next_lane_ = 0;
     looked_at_ = batch;
     for (; next_lane_ < words.lanes; ++next_lane_) {
-      const std::uint32_t* const ended = &work_.ended[words.first_lane + next_lane_].word;
-      if (static_cast<std::int32_t>(Memory::look(ended) - static_cast<std::uint32_t>(run + 1)) < 0) return false;
+      const std::uint32_t* const ended = &work_.ended[words.first_lane + next_lane_].runs;
+      if (!has_reached(Memory::look(ended), static_cast<std::uint32_t>(run + 1))) return false;
       static_cast<void>(Memory::load(ended));  // an order is needed once it has: each would empty the cache of the GPU
     }
     return true;
   }
 
+  TUTTI_HOST_DEVICE LedInput input(std::uint32_t task, std::uint64_t run) {
+    const LedInput known = input_of(work_.known_input[task], run);
+    if (known == LedInput::There) return known;
+    work_.known_input[task] = Memory::load(&work_.tasks[task].input);
+    return input_of(work_.known_input[task], run);
+  }
+  TUTTI_HOST_DEVICE void settle() { Memory::settle(); }
   /// Stores of this thread are seen in their order: a run's gates are opened behind this.
   TUTTI_HOST_DEVICE void note_taken(std::uint32_t task, std::uint64_t runs) {
     Memory::store(&work_.taken[task].word, runs);
@@ -178,25 +198,50 @@ TUTTI_HOST_DEVICE LedConductor<Memory, OverlapConductor<LedBoard<Memory>>> condu
   return {work, {work.operations, work.batches, work.runs, work.indices, work.flights, LedBoard<Memory>(work)}};
 }
 
-/// Whether a gate lets its lane through: the run of the lane is open, and `offset` has passed since this GPU saw that.
-/// @param base  whether gates of the batch on this GPU have offsets, so that they need a common start
+/// What a lane waits for at a gate.
+struct LedHold {
+  LedGate* gate = nullptr;
+  const LedLane* lane = nullptr;
+  LedEnd* ended = nullptr;   ///< of the lane
+  bool base = false;         ///< whether gates of the batch on this GPU have offsets, so that they need a common start
+  std::uint64_t offset = 0;  ///< ns from that start on
+};
+
+/// The looks of a lane at its gate.
 template <class Memory>
-TUTTI_HOST_DEVICE bool passes_gate(LedGate* gate, const LedLane* lane, bool base, std::uint64_t offset,
-                                   std::uint64_t now) {
-  const std::uint32_t run = Memory::look(&lane->runs) + 1;
-  if (static_cast<std::int32_t>(Memory::load(&gate->run) - run) < 0) return false;
-  if (!base) return true;
-  std::uint64_t began = Memory::look(&gate->began);
-  if ((began & 1) != (run & 1)) began = Memory::exchange(&gate->began, began, (now & ~std::uint64_t{1}) | (run & 1));
-  return static_cast<std::int64_t>(began + offset - now) <= 0;
-}
+class LedLooks {
+ public:
+  TUTTI_HOST_DEVICE explicit LedLooks(const LedHold& hold) : hold_(hold) {}
+
+  /// Whether the gate lets the lane through: its run is open, and `offset` has passed since this GPU saw that.
+  TUTTI_HOST_DEVICE bool passes(std::uint64_t now) {
+    const std::uint32_t run = Memory::look(&hold_.lane->runs) + 1;
+    if (!has_reached(Memory::look(&hold_.gate->run), run)) return keep_awake(), false;
+    static_cast<void>(Memory::load(&hold_.gate->run));  // an order is needed once it is open: see `has_ended`
+    if (!hold_.base) return true;
+    std::uint64_t began = Memory::look(&hold_.gate->began);
+    if ((began & 1) != (run & 1))
+      began = Memory::exchange(&hold_.gate->began, began, (now & ~std::uint64_t{1}) | (run & 1));
+    return static_cast<std::int64_t>(began + hold_.offset - now) <= 0;
+  }
+
+ private:
+  /// Some thousand looks a second are enough: a way sleeps after longer.
+  TUTTI_HOST_DEVICE void keep_awake() {
+    constexpr std::uint32_t kLooks = 1024;
+    if (++looks_ % kLooks == 1) Memory::put(&hold_.ended->touched, looks_);
+  }
+
+  LedHold hold_;
+  std::uint32_t looks_ = 0;
+};
 
 /// Whether another lane has come to a step of this run.
 /// @param steps  of the other lane in a run
 template <class Memory>
 TUTTI_HOST_DEVICE bool has_come(const LedLane* other, std::uint32_t steps, std::uint32_t step, const LedLane* lane) {
   const std::uint32_t wanted = Memory::look(&lane->runs) * steps + step;
-  return static_cast<std::int32_t>(Memory::load(&other->steps) - wanted) >= 0;
+  return has_reached(Memory::load(&other->steps), wanted);
 }
 
 /// A lane has come to its next step.
@@ -207,10 +252,10 @@ TUTTI_HOST_DEVICE void mark_step(LedLane* lane) {
 
 /// A lane has come to the end of a run.
 template <class Memory>
-TUTTI_HOST_DEVICE void mark_end(LedLane* lane, std::uint32_t* ended) {
+TUTTI_HOST_DEVICE void mark_end(LedLane* lane, LedEnd* ended) {
   const std::uint32_t runs = Memory::look(&lane->runs) + 1;
   Memory::put(&lane->runs, runs);
-  Memory::store(ended, runs);
+  Memory::store(&ended->runs, runs);
 }
 
 }  // namespace tutti::internal::cuda

@@ -23,6 +23,9 @@ struct GpuMemory {
   __device__ static void put(Word* word, Word value) {
     *const_cast<volatile Word*>(word) = value;
   }
+  __device__ static void settle() {
+    ::cuda::atomic_thread_fence(::cuda::std::memory_order_seq_cst, ::cuda::thread_scope_system);
+  }
   /// Sets a word unless somebody else has. @return its value then
   __device__ static std::uint64_t exchange(std::uint64_t* word, std::uint64_t was, std::uint64_t value) {
     const std::uint64_t found = atomicCAS(reinterpret_cast<unsigned long long*>(word), was, value);
@@ -30,8 +33,9 @@ struct GpuMemory {
   }
 };
 
-__global__ void led_gate(LedGate* gate, const LedLane* lane, bool base, std::uint64_t offset) {
-  while (!passes_gate<GpuMemory>(gate, lane, base, offset, global_time())) {
+__global__ void led_gate(LedHold hold) {
+  LedLooks<GpuMemory> looks(hold);
+  while (!looks.passes(global_time())) {
   }
 }
 
@@ -42,7 +46,7 @@ __global__ void led_wait(const LedLane* other, std::uint32_t steps, std::uint32_
 
 __global__ void led_step(LedLane* lane) { mark_step<GpuMemory>(lane); }
 
-__global__ void led_end(LedLane* lane, std::uint32_t* ended) { mark_end<GpuMemory>(lane, ended); }
+__global__ void led_end(LedLane* lane, LedEnd* ended) { mark_end<GpuMemory>(lane, ended); }
 
 __global__ void led_release(LedGate* gate, std::uint32_t run) { GpuMemory::store(&gate->run, run); }
 
@@ -64,9 +68,7 @@ __global__ void conduct_operations(LedWork work) {
 
 }  // namespace
 
-void launch_led_gate(cudaStream_t stream, LedGate* gate, const LedLane* lane, bool base, std::uint64_t offset) {
-  led_gate<<<1, 1, 0, stream>>>(gate, lane, base, offset);
-}
+void launch_led_gate(cudaStream_t stream, const LedHold& hold) { led_gate<<<1, 1, 0, stream>>>(hold); }
 
 void launch_led_wait(cudaStream_t stream, const LedLane* other, std::uint32_t steps, std::uint32_t step,
                      const LedLane* lane) {
@@ -75,9 +77,7 @@ void launch_led_wait(cudaStream_t stream, const LedLane* other, std::uint32_t st
 
 void launch_led_step(cudaStream_t stream, LedLane* lane) { led_step<<<1, 1, 0, stream>>>(lane); }
 
-void launch_led_end(cudaStream_t stream, LedLane* lane, std::uint32_t* ended) {
-  led_end<<<1, 1, 0, stream>>>(lane, ended);
-}
+void launch_led_end(cudaStream_t stream, LedLane* lane, LedEnd* ended) { led_end<<<1, 1, 0, stream>>>(lane, ended); }
 
 void launch_led_release(cudaStream_t stream, LedGate* gate, std::uint32_t run) {
   led_release<<<1, 1, 0, stream>>>(gate, run);

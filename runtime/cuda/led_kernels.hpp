@@ -8,9 +8,8 @@ namespace tutti::internal::cuda {
 // Kernels of one thread each. All may be recorded into a graph that is launched again and again: what changes from run
 // to run is counted in memory.
 
-/// Holds a lane until its run is open, and `offset` ns longer.
-/// @param base  as `passes_gate`
-void launch_led_gate(cudaStream_t stream, LedGate* gate, const LedLane* lane, bool base, std::uint64_t offset);
+/// Holds a lane until its run is open, and the offset of its gate longer.
+void launch_led_gate(cudaStream_t stream, const LedHold& hold);
 /// Holds a lane until another one has come to a step of this run.
 /// @param steps  of the other lane in a run
 void launch_led_wait(cudaStream_t stream, const LedLane* other, std::uint32_t steps, std::uint32_t step,
@@ -18,8 +17,7 @@ void launch_led_wait(cudaStream_t stream, const LedLane* other, std::uint32_t st
 /// Marks a step of a lane.
 void launch_led_step(cudaStream_t stream, LedLane* lane);
 /// Marks the end of a lane's run.
-/// @param ended  in the memory of the leader
-void launch_led_end(cudaStream_t stream, LedLane* lane, std::uint32_t* ended);
+void launch_led_end(cudaStream_t stream, LedLane* lane, LedEnd* ended);
 /// Lets the runs of a batch through that are armed, whoever leads it: at the end of a led run.
 void launch_led_release(cudaStream_t stream, LedGate* gate, std::uint32_t run);
 /// Leads a run from its start to its end.

@@ -13,9 +13,9 @@ namespace tutti::internal::cuda {
 struct LedStream {
   int device = 0;
   cudaStream_t stream = nullptr;
-  LedGate* gate = nullptr;         ///< of the batch on its GPU
-  LedLane* lane = nullptr;         ///< its own, in the memory of its GPU
-  std::uint32_t* ended = nullptr;  ///< its own, in the memory of the leader
+  LedGate* gate = nullptr;  ///< of the batch on its GPU
+  LedLane* lane = nullptr;  ///< its own, in the memory of its GPU
+  LedEnd* ended = nullptr;  ///< its own, in the memory of the leader
 };
 
 /// All that a lane does in a run of its batch, from its gate to the mark of its end, as few calls that enqueue it.

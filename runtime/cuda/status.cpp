@@ -24,19 +24,6 @@ std::string device_text() {
   return fmt::format(" on GPU {}", bus_id);
 }
 
-template <class Function>
-Expected<void> look_up(const char* name, Function& function) {
-  void* found = nullptr;
-  cudaDriverEntryPointQueryResult result{};
-  if (auto ok = check(cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result), name); !ok)
-    return ok;
-  if (result != cudaDriverEntryPointSuccess || found == nullptr)
-    return machine_error(
-        fmt::format("the GPU driver has no {}; install a driver that is made for CUDA 12 or later", name));
-  function = reinterpret_cast<Function>(found);
-  return {};
-}
-
 std::string name_of(CUresult status) {
   CUresult (*get_name)(CUresult, const char**) = nullptr;
   const char* name = nullptr;
@@ -72,6 +59,20 @@ Expected<void> check_device(int device) {
     if (device >= 0 && device < count) return {};
     return invalid_input(fmt::format("there is no GPU {}; this host has {}, counted from 0", device, count));
   });
+}
+
+Expected<void*> driver_function(const char* name, int version) {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult result{};
+  if (auto ok = check(
+          cudaGetDriverEntryPointByVersion(name, &found, static_cast<unsigned>(version), cudaEnableDefault, &result),
+          name);
+      !ok)
+    return tl::unexpected(std::move(ok.error()));
+  if (result != cudaDriverEntryPointSuccess || found == nullptr)
+    return machine_error(fmt::format("the GPU driver has no {}; install a driver that is made for CUDA {}.{} or later",
+                                     name, version / 1000, version % 1000 / 10));
+  return found;
 }
 
 void set_environment() {

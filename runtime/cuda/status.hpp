@@ -36,6 +36,14 @@ namespace tutti::internal::cuda {
 [[nodiscard]] Expected<void> check(CUresult status, std::string_view call,
                                    std::source_location place = std::source_location::current());
 
+/// A function of the installed driver. @param version  of CUDA since which it is what it is, 12050 for 12.5
+/// @errors Machine: no driver, or one before that version.
+[[nodiscard]] Expected<void*> driver_function(const char* name, int version);
+template <class Function>
+[[nodiscard]] Expected<void> look_up(const char* name, Function& function, int version = 12000) {
+  return driver_function(name, version).map([&](void* found) { function = reinterpret_cast<Function>(found); });
+}
+
 /// Sets the environment variables that the driver reads before the first call: the most hardware queues, and eager
 /// loading of kernels, since lazy loading would wait for closed gates. Variables set by the user stay.
 void set_environment();

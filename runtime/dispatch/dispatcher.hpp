@@ -38,6 +38,7 @@ struct JobRecord {
   JobVerdict verdict = JobVerdict::Met;
   Duration ready{};                ///< with its jitter
   JobLoad load{};                  ///< where its time went, once it has finished
+  bool reused_input = false;       ///< its input was that of an earlier job (`LateInput::Reuse`)
   bool overwritten = false;        ///< its consumer did not have its results whole (`LateConsumer::Overwrite`)
   std::optional<Duration> seen{};  ///< when the host had its record; absent: the host led it, or it never ran
 
@@ -93,8 +94,9 @@ struct RunRecord {
   std::vector<std::string> notes{};       ///< requests of its thread that the host refused, a sentence each
   /// How long the host could be away while the machine led the run; `kNever`: for all of it. Absent: the host led it.
   std::optional<Duration> host_away = {};
-  Duration start{};      ///< on its clock
-  Duration length{};     ///< from its start to its end
+  std::optional<std::uint64_t> start_on_gpu = {};  ///< its start on the timer of the GPU that led; absent: none did
+  Duration start{};                                ///< on its clock
+  Duration length{};                               ///< from its start to its end
   Duration processor{};  ///< processor time of the threads that dispatched, and of those of their backends;
                          ///< 0 on a virtual clock
 };

@@ -22,6 +22,7 @@ JobEntry entry_of(const JobRecord& job, std::span<const TaskId> names) {
   entry.after = job.after;
   entry.seen = job.seen;
   entry.overwritten = job.overwritten;
+  entry.reused_input = job.reused_input;
   entry.overruns = static_cast<std::uint32_t>(job.overruns);
   entry.broken = job.broken;
   if (job.broken && job.broken->by && !names.empty()) entry.broken->by = names[job.broken->by->index()];

@@ -45,6 +45,7 @@ enum class DropReason : std::uint8_t {
   NoBuffers,  ///< jobs of its task before it have not ended
   Skipped,    ///< the job before it took longer than its budget, and the task says `skip_next`
   NotArmed,   ///< the machine leads the run, and the host had armed none for it
+  NoInput,    ///< the same, and the host had not put its input into its buffers
 };
 
 /// A task that took longer than its budget too often, and releases no more jobs.

@@ -12,6 +12,7 @@
 #include "runtime/core/busy_copies.hpp"
 #include "runtime/dispatch/job_execution.hpp"
 #include "runtime/dispatch/task_state.hpp"
+#include "sched/tasks/led_set.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -231,6 +232,8 @@ Expected<std::vector<MeasuredKernel>> profile_kernels(Executor& executor, const 
                                                       std::span<TaskProgram* const> programs,
                                                       const ProfileOptions& options) {
   const std::vector<std::size_t> sets(programs.size(), 1);
+  if (sets_gates_apart(set))
+    if (auto ok = executor.backend().set_gates_apart(); !ok) return tl::unexpected(std::move(ok.error()));
   for (TaskProgram* const program : programs)
     if (auto ok = program->make_sets(executor.backend(), 1); !ok) return tl::unexpected(std::move(ok.error()));
   static_cast<void>(join_memory(set, programs, sets));

@@ -69,21 +69,34 @@ class LedTaskRun final : public TaskRun {
  protected:
   JobReleases& releases() override { return *releases_; }
   void release_jobs(std::span<const std::uint64_t> jobs, const RunOptions& options) override;
-  void input_ready(const ReadyJob& /*job*/) override {}
+  void input_ready(const ReadyJob& job) override;
   void stop() override { led_->stop(); }
   std::optional<ReadyJob> take_unstarted() override { return std::nullopt; }
   Duration lead_time() const override { return kLeadTime; }
-  void expect_start(Duration epoch) override { led_->begin(epoch); }
+  void expect_start(Duration epoch) override {
+    led_->begin(epoch);
+    record_.start_on_gpu = led_->start_on_gpu();
+  }
   void buffers_freed(const ReadyJob& ready) override;
   void run_jobs() override;
   const BlockingLog& blocking() const override { return blocking_; }
 
  private:
+  /// The input that the host puts into the buffers of a task's runs.
+  struct Inputs {
+    std::uint64_t next = 0;              ///< run whose input comes next, or is coming
+    std::uint64_t ended = 0;             ///< runs whose jobs have ended
+    std::vector<std::uint32_t> readers;  ///< [sets] jobs whose callbacks have not ended
+  };
+
   [[nodiscard]] LedSet make_set(std::span<const std::uint64_t> jobs, const RunOptions& options);
   void add_batches(LedSet& set, std::size_t task);
   Expected<void> prepare_regions(TaskId task);
   [[nodiscard]] bool overlaps() const { return planned_.overlap.has_value(); }
   [[nodiscard]] ReadyJob ready_job(std::uint32_t task, std::uint64_t index) const;
+  [[nodiscard]] std::optional<ReadyJob> wants_input(std::uint32_t task) const;
+  void put_next_input();
+  void put_first_inputs();
   void take_records();
   void take(const LedRecord& record);
   void drop_unrecorded(std::uint32_t task, std::uint64_t until);
@@ -98,6 +111,8 @@ class LedTaskRun final : public TaskRun {
   std::vector<LedTask> led_tasks_;
   std::vector<std::uint64_t> next_;                // [tasks] index of the first job that nothing is known of
   std::vector<std::vector<std::uint64_t>> ahead_;  // [tasks] indices from there on of jobs that are known to be dropped
+  std::vector<Inputs> inputs_;                     // [tasks]
+  std::uint32_t next_input_ = 0;                   // task that is asked first whether it wants some
   BlockingLog blocking_;
 };
 
@@ -148,6 +163,8 @@ LedSet LedTaskRun::make_set(std::span<const std::uint64_t> jobs, const RunOption
     LedTask& task = set.tasks.emplace_back(led_task(planned_, TaskId{i}, jobs[i], tasks_[i].bound.size()));
     task.is_read = tasks_[i].program->hears_of_end() || options.on_job_end != nullptr;
     task.overwrites = task.is_read && tasks_[i].task->late_consumer == LateConsumer::Overwrite;
+    task.is_filled = tasks_[i].program->fills_input();
+    task.reuses = task.is_filled && tasks_[i].task->late_input == LateInput::Reuse;
     task.first_set = std::exchange(sets, sets + task.sets);
     task.first_batch = static_cast<std::uint32_t>(set.batches.size());
     add_batches(set, i);
@@ -174,14 +191,61 @@ void LedTaskRun::release_jobs(std::span<const std::uint64_t> jobs, const RunOpti
   release_by(options);
 }
 
-/// The last step before the run: queues are full afterwards.
+/// The last step before the run: queues are full afterwards, and buffers have input.
 void LedTaskRun::make_room(std::span<const std::uint64_t> jobs) {
   TaskRun::make_room(jobs);
   next_.assign(tasks_.size(), 0);
   ahead_.assign(tasks_.size(), {});
   record_.suspensions.reserve(tasks_.size());
+  inputs_.resize(tasks_.size());
+  for (std::size_t i = 0; i < tasks_.size(); ++i) inputs_[i].readers.assign(led_tasks_[i].sets, 0);
   record_.host_away = led_->host_away();
   led_->arm();
+  put_first_inputs();
+}
+
+// ---- input
+
+/// The job that is expected to have the input that a task's program can be called for; nothing: it has no free buffers,
+/// or no job comes. A later job has that input where one before it is dropped.
+std::optional<ReadyJob> LedTaskRun::wants_input(std::uint32_t task) const {
+  const LedTask& led = led_tasks_[task];
+  const Inputs& inputs = inputs_[task];
+  const bool is_free = inputs.next < inputs.ended + led.sets && inputs.readers[inputs.next % led.sets] == 0;
+  const std::uint64_t index = next_[task] + ahead_[task].size() + (inputs.next - inputs.ended);
+  return led.is_filled && is_free && index < led.jobs ? std::optional(ready_job(task, index)) : std::nullopt;
+}
+
+/// One at a time, once no other callback waits: so it begins at once. Tasks take turns.
+void LedTaskRun::put_next_input() {
+  if (record_.fatal || record_.interrupted || next_news().may_come) return;
+  const auto tasks = static_cast<std::uint32_t>(led_tasks_.size());
+  for (std::uint32_t tried = 0; tried < tasks; ++tried) {
+    const std::uint32_t task = (next_input_ + tried) % tasks;
+    const auto ready = wants_input(task);
+    const std::uint64_t run = inputs_[task].next;
+    if (!ready || !led_->begin_input(task, run)) continue;
+    Job job = job_of(*ready);
+    job.buffer_set = job.own_choice = run % led_tasks_[task].sets;
+    job.choice = job.buffer_set;
+    next_input_ = task + 1;
+    return call_for_input(*ready, job);
+  }
+}
+
+/// Before the run, whose start is not known yet: arrivals count from there.
+void LedTaskRun::put_first_inputs() {
+  for (put_next_input(); next_news().may_come && !was_interrupted(); put_next_input()) {
+    wait_for(next_news().at);
+    take_news();
+  }
+  if (record_.interrupted) led_->stop();
+}
+
+/// What a program has put there that threw is no input.
+void LedTaskRun::input_ready(const ReadyJob& job) {
+  const auto task = static_cast<std::uint32_t>(job.task.index());
+  if (!record_.fatal) led_->end_input(task, inputs_[task].next++);
 }
 
 // ---- the run
@@ -196,6 +260,7 @@ void LedTaskRun::run_jobs() {
       return;
     }
     if (over) return drop_the_rest();
+    put_next_input();
     if (!record_.interrupted && was_interrupted()) led_->stop();
     if (led_->arm_some()) continue;  // ends are seen meanwhile
     over = led_->is_over();
@@ -209,7 +274,7 @@ void LedTaskRun::run_jobs() {
 /// records of the last ones may have found no room.
 void LedTaskRun::drop_the_rest() {
   for (std::uint32_t task = 0; task < led_tasks_.size(); ++task) {
-    const bool is_stopped = record_.interrupted || is_suspended(TaskId{task});
+    const bool is_stopped = record_.interrupted || record_.fatal || is_suspended(TaskId{task});
     const std::uint64_t last = ahead_[task].empty() ? next_[task] : ahead_[task].back();
     drop_unrecorded(task, is_stopped ? last : led_tasks_[task].jobs);
   }
@@ -227,10 +292,14 @@ void LedTaskRun::take(const LedRecord& record) {
   const ReadyJob job = ready_job(record.task, record.index);
   if (record.kind == LedRecord::Kind::DropSkipped) return drop_at_release(job, DropReason::Skipped);
   if (record.kind == LedRecord::Kind::DropNoSet) return drop_at_release(job, DropReason::NoBuffers);
-  if (record.kind == LedRecord::Kind::DropNotArmed && overlaps()) return drop_at_release(job, DropReason::NotArmed);
+  const std::optional<DropReason> host =
+      record.kind == LedRecord::Kind::DropNotArmed  ? std::optional(DropReason::NotArmed)
+      : record.kind == LedRecord::Kind::DropNoInput ? std::optional(DropReason::NoInput)
+                                                    : std::nullopt;
+  if (host && overlaps()) return drop_at_release(job, *host);
   drop_unrecorded(record.task, record.index);
   next_[record.task] = record.index + 1;
-  if (record.kind == LedRecord::Kind::DropNotArmed) return drop(job, job.arrival, DropReason::NotArmed);
+  if (host) return drop(job, job.arrival, *host);
   end(record);
 }
 
@@ -287,12 +356,16 @@ void LedTaskRun::end(const LedRecord& record) {
   state.release_of(ready.index) = {
       ready.arrival, Duration{record.start - record.ready}, ready.arrival, ready.arrival, {}};
   const LedTask& led = led_tasks_[record.task];
+  Inputs& inputs = inputs_[record.task];
+  inputs.ended = record.run + 1;
+  inputs.next = std::max(inputs.next, inputs.ended);  // it was reused
   const bool passed_over = led.overwrites && state.hold_of(ready.index).until == kNever;
   if (!passed_over) take_buffers_of(record);
   std::optional<Error> error;
   if (record.kind != LedRecord::Kind::Ended) error = led_->fault().value_or(machine_is_gone());
   EndedJob ended = ended_job(ready, start, finish, std::move(error), false);
   ended.record.seen = Duration{led_->now()};
+  ended.record.reused_input = record.reused;
   ended.chunks = nullptr;  // what the conductor has measured of its batches is in the record
   if (record.excess > 0) ended.broken = BrokenBound{BoundCause::Transfer, Duration{record.excess}, {}};
   ended.excesses.add(BoundCause::Blocking, blocking_.total());
@@ -314,12 +387,14 @@ void LedTaskRun::end(const LedRecord& record) {
     job.taken = led_->runs_taken(record.task);
     job.whole_until = record.run + led.sets;
   }
+  ++inputs.readers[record.run % led.sets];
   end_job(std::move(ended), ready, job, finish);
 }
 
 void LedTaskRun::buffers_freed(const ReadyJob& ready) {
   TaskRun::buffers_freed(ready);
   const std::size_t task = ready.task.index();
+  --inputs_[task].readers[tasks_[task].buffers_of(ready.index).own];
   if (led_tasks_[task].is_read) led_->give_back(static_cast<std::uint32_t>(task));
 }
 
@@ -351,10 +426,6 @@ Expected<std::unique_ptr<PreparedRun>> prepare_led_run(Executor& executor, const
                                                        std::span<TaskProgram* const> programs,
                                                        std::span<const std::uint64_t> jobs, const RunOptions& options) {
   for (TaskProgram* const program : programs) {
-    if (program->fills_input())
-      return invalid_input(
-          "a program that fills its buffers as jobs are released needs the host for each of them; with --conductor "
-          "host the host leads the run, or the input lies where a device has put it");
     if (const NamedMemory* const memory = program->memory(); memory != nullptr && !memory->rings().empty())
       return invalid_input(
           "a job takes the newest slot of a ring as it is released, and the host chooses it; with --conductor host the "

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "runtime/dispatch/journal_plan.hpp"
+#include "sched/tasks/led_set.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -19,8 +20,9 @@ JournalHeader header_of(const PlannedTaskSet& planned, KnownBounds bounds, Known
                        {}};
   for (std::size_t i = 0; i < planned.tasks.tasks.size(); ++i) {
     const Task& task = planned.tasks.tasks[i];
-    header.tasks.push_back({task.name, task.period, task.deadline, bound_of(bounds, i), planned.timings[i].wcet,
-                            predicted_length(planned, TaskId(i))});
+    const auto bound = bound_of(bounds, i);
+    header.tasks.push_back({task.name, task.period, task.deadline, bound, planned.timings[i].wcet,
+                            predicted_length(planned, TaskId(i)), bound_at_host(planned.tasks, bound)});
   }
   for (std::size_t i = 0; i < planned.tasks.chains.size(); ++i) {
     const Chain& chain = planned.tasks.chains[i];

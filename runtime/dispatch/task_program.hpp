@@ -89,9 +89,10 @@ class TaskProgram {
   /// backend starts cold. The default does nothing.
   /// @errors any; the run then does not begin.
   [[nodiscard]] virtual Expected<void> on_start(Executor&) { return {}; }
-  /// Whether jobs wait for `on_ready`. Without, they can start a thread's wake-up sooner.
+  /// Whether jobs need `on_ready`. Without, they can start a thread's wake-up sooner.
   [[nodiscard]] virtual bool fills_input() const { return true; }
-  /// Callback: a job has become ready, and its input is put into its buffer set. The job starts behind it.
+  /// Callback: a job has become ready, and its input is put into its buffer set. The job starts behind it. Where a GPU
+  /// leads, it is called ahead, for the job that is expected to have that input.
   virtual void on_ready(const Job&) {}
   /// Does the work of one of the job's host steps. The default waits for its declared time. On a virtual clock work
   /// takes no time, so there the declared time passes as well.

@@ -29,6 +29,16 @@ Duration processor_time() {
   return std::chrono::seconds{time.tv_sec} + Duration{time.tv_nsec};
 }
 
+const char* why_dropped(DropReason reason) {
+  switch (reason) {
+    case DropReason::Skipped: return "skipped: the job before it took longer than its budget";
+    case DropReason::NotArmed: return "the host had armed no run for it: it was away for longer than its queues last";
+    case DropReason::NoInput: return "its program had not filled its input when it was to start";
+    case DropReason::NoBuffers: break;
+  }
+  return "no buffer set was free; the jobs before took longer than admitted, or were seen late";
+}
+
 }  // namespace
 
 // ---- preparing
@@ -126,7 +136,7 @@ void TaskRun::make_room(std::span<const std::uint64_t> jobs) {
   }
   ledger_.make_room(std::accumulate(jobs.begin(), jobs.end(), std::uint64_t{0}), alive);
   if (!calls) return;
-  callbacks_.resize(alive + kMostDropped);
+  callbacks_.resize(alive + 1 + kMostDropped);  // one for input that comes ahead of its job
   for (std::size_t place = callbacks_.size(); place > 0; --place) free_callbacks_.push_back(place - 1);
   ThreadRole role = executor_.role();
   role.spins = false;
@@ -189,15 +199,19 @@ void TaskRun::release(const ReadyJob& job, Duration ready) {
     late_inputs_ += lateness_of_input(job, release);
     input_ready(job);
   } else {
-    const auto place = free_callback();
-    TUTTI_EXPECTS(place, "there is a callback for each job that is alive");
-    Callback& callback = callbacks_[*place];
-    callback.kind = Callback::Kind::Input;
-    callback.ready = job;
-    callback.job = job_of(job);
-    post(*place);
+    call_for_input(job, job_of(job));
   }
   free_since_ = executor_.clock().now();
+}
+
+void TaskRun::call_for_input(const ReadyJob& job, const Job& of_user) {
+  const auto place = free_callback();
+  TUTTI_EXPECTS(place, "there is a callback for each job that is alive");
+  Callback& callback = callbacks_[*place];
+  callback.kind = Callback::Kind::Input;
+  callback.ready = job;
+  callback.job = of_user;
+  post(*place);
 }
 
 JobRecord TaskRun::record_of(const ReadyJob& job, JobVerdict verdict) const {
@@ -211,26 +225,22 @@ JobRecord TaskRun::record_of(const ReadyJob& job, JobVerdict verdict) const {
 }
 
 void TaskRun::drop(const ReadyJob& job, Duration ready, DropReason reason) {
-  const bool skipped = reason == DropReason::Skipped, not_armed = reason == DropReason::NotArmed;
+  const bool skipped = reason == DropReason::Skipped;
   EndedJob ended;
   ended.record = record_of(job, skipped ? JobVerdict::Skipped : JobVerdict::Dropped);
   ended.record.ready = ready - epoch_;
-  ended.record.error =
-      Error{ErrorCode::Machine,
-            skipped     ? "skipped: the job before it took longer than its budget"
-            : not_armed ? "the host had armed no run for it: it was away for longer than its queues last"
-                        : "no buffer set was free; the jobs before took longer than admitted, or were seen late",
-            {}};
+  ended.record.error = Error{ErrorCode::Machine, why_dropped(reason), {}};
   ended.place = ledger_.claim();
-  ended.late = true;
-  if (not_armed) {
-    ended.excesses.raise(BoundCause::Host, decided_at_ - ready);
+  ended.late = !skipped;  // as its task asks
+  if (reason == DropReason::NotArmed || reason == DropReason::NoInput) {
+    ended.excesses.raise(BoundCause::Host, std::max(decided_at_ - ready, Duration{1}));  // it may see it at once
   } else {
     ended.excesses.add(BoundCause::Release, overslept_);  // jobs that were seen late then have the buffers
     ended.excesses.add(BoundCause::Blocking, blocking().total());
   }
   const Hold& hold = tasks_[job.task.index()].hold_of(job.index);
-  if (!skipped && !not_armed && hold.until == kNever) ended.excesses.add(BoundCause::Host, decided_at_ - hold.from);
+  if (reason == DropReason::NoBuffers && hold.until == kNever)
+    ended.excesses.add(BoundCause::Host, decided_at_ - hold.from);
   ended.blocker = blocking().worst();
   report_unread(std::move(ended), job);
 }

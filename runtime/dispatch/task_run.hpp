@@ -82,6 +82,8 @@ class TaskRun : public PreparedRun {
   void release_by(const RunOptions& options);
 
   void release(const ReadyJob& job, Duration ready);
+  /// The program is called for the input of a job.
+  void call_for_input(const ReadyJob& job, const Job& of_user);
   void drop(const ReadyJob& job, Duration ready, DropReason reason);
   /// The end of a job whose results nobody can read is reported, unless too many of these wait.
   void report_unread(EndedJob&& ended, const ReadyJob& job);

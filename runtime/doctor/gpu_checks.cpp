@@ -104,6 +104,21 @@ Finding check_reach(const GpuCondition& gpu) {
                           "thread of the host, whose pauses are then in every bound; nvidia-smi topo -p2p r says why");
 }
 
+/// What can lead jobs whose deadlines are at the device.
+Finding check_conductor(const GpuCondition& gpu) {
+  if (!gpu.limits_kernels) return not_reported("no limit on the time of kernels");
+  if (*gpu.limits_kernels)
+    return Finding::risk("the host",
+                         "the driver ends kernels that take seconds, and a GPU that leads jobs runs one until the end, "
+                         "so a thread of the host leads, whose pauses are in every bound; attach the display to "
+                         "another GPU");
+  return Finding::risk_if(gpu.gate_sms == 0,
+                          gpu.gate_sms == 0 ? "a GPU, gates beside kernels"
+                                            : fmt::format("a GPU, gates on {} multiprocessors", gpu.gate_sms),
+                          "where jobs overlap, a copy may wait for room beside a kernel that fills the GPU; a driver "
+                          "since CUDA 12.5 sets multiprocessors apart for gates");
+}
+
 Finding check_other_users(const GpuCondition& gpu) {
   if (gpu.other_run)
     return Finding::risk("another run of tutti", "its copies are in none of your guarantees; run one at a time");
@@ -123,6 +138,7 @@ constexpr std::array kGpuChecks{
     GpuCheck{"MIG", check_mig},
     GpuCheck{"display", check_display},
     GpuCheck{"GPUs reached", check_reach},
+    GpuCheck{"conductor", check_conductor},
     GpuCheck{"other users", check_other_users},
 };
 

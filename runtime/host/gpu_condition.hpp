@@ -38,7 +38,9 @@ struct GpuCondition {
   /// Other GPUs of the host, and how many of them it can read and write.
   std::optional<std::size_t> others = {};
   std::size_t reached = 0;
-  bool other_run = false;  ///< another run of this project uses it
+  std::optional<bool> limits_kernels = {};  ///< the driver ends kernels that take seconds
+  int gate_sms = 0;                         ///< as in `DeviceFacts`
+  bool other_run = false;                   ///< another run of this project uses it
 };
 
 }  // namespace tutti::internal

@@ -42,6 +42,7 @@ struct DeviceFacts {
   Bytes memory;        ///< in all
   Bytes memory_free;   ///< all memory where the free part is not known
   int copy_engines = 0;
+  int gate_sms = 0;                      ///< fewest multiprocessors that it sets apart for gates; 0: none
   bool memory_operations = false;        ///< a stream can wait for a signal in memory, and write one
   int numa_node = -1;                    ///< that it is nearest to; -1: the host does not say
   std::optional<PcieLink> link;          ///< as it is trained now; idle links may be slow

@@ -61,6 +61,7 @@ SimLedRun::SimLedRun(SimBackend& backend, LedSet set, std::vector<BatchSets> bat
       armed_(set_.tasks.size()),
       given_back_(set_.tasks.size()),
       taken_(set_.tasks.size()),
+      inputs_(set_.tasks.size()),
       host_away_(internal::host_away(set_, ahead_)),
       last_deadline_(last_deadline(set_)),
       room_(most_records(set_, ahead_, longest(set_, batches_, backend.machine_.setup().dispatch.nominal))),
@@ -110,6 +111,18 @@ void SimLedRun::give_back(std::uint32_t task) {
   look();
 }
 
+bool SimLedRun::begin_input(std::uint32_t task, std::uint64_t run) {
+  advance();
+  if (runs_[task].used > run) return false;
+  inputs_[task] = 2 * run + 1;
+  return true;
+}
+
+void SimLedRun::end_input(std::uint32_t task, std::uint64_t run) {
+  advance();
+  inputs_[task] = 2 * (run + 1);
+}
+
 void SimLedRun::stop() {
   advance();
   stopped_ = true;
@@ -132,9 +145,9 @@ Duration SimLedRun::next_look() {
   advance();
   const Duration now = backend_->clock_->now();
   if (!begun_ || over_) return now;
-  // A program that reads what jobs leave sees each end. Jobs in time end by the last deadline: then the host looks at
-  // the end of what is late. Nothing ends before the next instant.
-  const bool reads = std::ranges::any_of(set_.tasks, &LedTask::is_read);
+  // A program that reads what jobs leave, or fills what they had, sees each end. Jobs in time end by the last deadline:
+  // then the host looks at the end of what is late. Nothing ends before the next instant.
+  const bool reads = std::ranges::any_of(set_.tasks, &LedTask::concerns_host);
   const Ns next = next_instant();
   const Duration end{reads ? std::max(next, at_ + 1)
                            : std::min(std::max(last_deadline_, next), add(next, kLongestLook.count()))};

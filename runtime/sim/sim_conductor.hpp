@@ -42,6 +42,8 @@ class SimLedRun final : public LedRun {
   void begin(Duration epoch) override;
   [[nodiscard]] std::optional<LedRecord> take() override;
   void give_back(std::uint32_t task) override;
+  [[nodiscard]] bool begin_input(std::uint32_t task, std::uint64_t run) override;
+  void end_input(std::uint32_t task, std::uint64_t run) override;
   [[nodiscard]] std::uint64_t* runs_taken(std::uint32_t task) override { return &taken_[task]; }
   void stop() override;
   [[nodiscard]] bool is_over() override;
@@ -64,6 +66,10 @@ class SimLedRun final : public LedRun {
     void note_taken(std::uint32_t task, std::uint64_t runs) const {
       std::atomic_ref(run->taken_[task]).store(runs, std::memory_order_release);
     }
+    [[nodiscard]] LedInput input(std::uint32_t task, std::uint64_t number) const {
+      return input_of(run->inputs_[task], number);
+    }
+    void settle() const {}
     [[nodiscard]] bool write(const LedRecord& record) const { return run->write(record); }
     [[nodiscard]] bool is_stopped() const { return run->stopped_; }
     [[nodiscard]] bool is_given_up() const { return false; }
@@ -93,8 +99,8 @@ class SimLedRun final : public LedRun {
 
   SimBackend* backend_;
   LedSet set_;
-  std::vector<BatchSets> batches_;                                 // [batches of all tasks]
-  std::vector<std::uint64_t> ahead_, armed_, given_back_, taken_;  // [tasks]
+  std::vector<BatchSets> batches_;                                          // [batches of all tasks]
+  std::vector<std::uint64_t> ahead_, armed_, given_back_, taken_, inputs_;  // [tasks] inputs: the words of `input_of`
   Duration host_away_;
   Ns last_deadline_;
   std::uint64_t room_;           // for records

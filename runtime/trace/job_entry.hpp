@@ -54,6 +54,7 @@ struct JobEntry {
   TaskId task;
   JobVerdict verdict = JobVerdict::Met;
   bool overwritten = false;         ///< its consumer did not have its results whole
+  bool reused_input = false;        ///< its input was that of an earlier job
   std::uint64_t index = 0;          ///< of the task's jobs, from 0
   Duration arrival{};               ///< when it was triggered
   Duration ready{};                 ///< arrival plus release jitter

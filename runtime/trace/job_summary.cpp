@@ -9,6 +9,7 @@ void JobSummary::add(const JobEntry& job) noexcept {
   ++verdicts_[static_cast<std::size_t>(job.verdict)];
   overruns_ += job.overruns;
   overwritten_ += job.overwritten ? 1 : 0;
+  reused_input_ += job.reused_input ? 1 : 0;
   if (job.start) lateness_.add(job.late);
   if (job.completed()) {
     responses_.add(job.response());
@@ -26,6 +27,7 @@ void JobSummary::merge(const JobSummary& other) noexcept {
   for (std::size_t i = 0; i < kBoundCauses; ++i) causes_[i] += other.causes_[i];
   overruns_ += other.overruns_;
   overwritten_ += other.overwritten_;
+  reused_input_ += other.reused_input_;
   worst_excess_ = std::max(worst_excess_, other.worst_excess_);
   worst_end_to_end_ = std::max(worst_end_to_end_, other.worst_end_to_end_);
   worst_at_host_ = std::max(worst_at_host_, other.worst_at_host_);

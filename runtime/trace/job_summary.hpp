@@ -29,6 +29,8 @@ class JobSummary {
   [[nodiscard]] std::uint64_t over_bound(BoundCause cause) const { return causes_[static_cast<std::size_t>(cause)]; }
   /// Jobs whose consumer did not have their results whole.
   [[nodiscard]] std::uint64_t overwritten() const { return overwritten_; }
+  /// Jobs whose input was that of an earlier one.
+  [[nodiscard]] std::uint64_t reused_input() const { return reused_input_; }
   /// The largest excess over a bound; 0 of none.
   [[nodiscard]] Duration worst_excess() const { return worst_excess_; }
   /// Kernels that took longer than their declared worst.
@@ -45,7 +47,7 @@ class JobSummary {
  private:
   std::array<std::uint64_t, kJobVerdicts> verdicts_{};
   std::array<std::uint64_t, kBoundCauses> causes_{};
-  std::uint64_t overruns_ = 0, overwritten_ = 0;
+  std::uint64_t overruns_ = 0, overwritten_ = 0, reused_input_ = 0;
   Duration worst_excess_{}, worst_end_to_end_{};
   std::optional<Duration> worst_at_host_{};
   DurationHistogram responses_, lateness_;

@@ -27,6 +27,7 @@ constexpr std::uint64_t kCaused = 32;
 constexpr std::uint64_t kBroken = 64;
 constexpr std::uint64_t kSeen = 128;
 constexpr std::uint64_t kOverwritten = 256;
+constexpr std::uint64_t kReusedInput = 512;
 
 std::uint32_t crc_of(std::span<const std::byte> bytes) {
   return static_cast<std::uint32_t>(
@@ -77,7 +78,7 @@ class Cursor {
 std::uint64_t flags_of(const JobEntry& entry) {
   return static_cast<std::uint64_t>(entry.verdict) | (entry.start ? kStarted : 0) | (entry.finish ? kFinished : 0) |
          (entry.caused_by() ? kCaused : 0) | (entry.broken ? kBroken : 0) | (entry.seen ? kSeen : 0) |
-         (entry.overwritten ? kOverwritten : 0);
+         (entry.overwritten ? kOverwritten : 0) | (entry.reused_input ? kReusedInput : 0);
 }
 
 void put_streams(Cursor& to, Duration arrival, std::span<const StreamTime> streams) {
@@ -269,10 +270,11 @@ void FieldReader::job(RecordType type, JobEntry& entry, std::vector<StreamTime>&
   entry = {};
   entry.task = TaskId(position());
   entry.index = number();
-  const std::uint64_t flags = number_below(2 * kOverwritten);
+  const std::uint64_t flags = number_below(2 * kReusedInput);
   if ((flags & kVerdictMask) >= kJobVerdicts) return fail();
   entry.verdict = static_cast<JobVerdict>(flags & kVerdictMask);
   entry.overwritten = (flags & kOverwritten) != 0;
+  entry.reused_input = (flags & kReusedInput) != 0;
   entry.arrival = time();
   entry.ready = time(entry.arrival);
   if ((flags & kStarted) != 0) entry.start = time(entry.ready);
@@ -340,6 +342,7 @@ void put_task(RecordWriter& record, TaskId id, const JournalTask& task) {
   record.put(task.bound);
   record.put(task.wcet);
   record.put(task.predicted);
+  if (task.bound_at_host) record.put(task.bound_at_host);
 }
 
 JournalTask read_task(FieldReader& fields, TaskId& id) {
@@ -351,6 +354,7 @@ JournalTask read_task(FieldReader& fields, TaskId& id) {
   task.bound = fields.optional_time();
   task.wcet = fields.optional_time();
   if (!fields.empty()) task.predicted = fields.optional_time();
+  if (!fields.empty()) task.bound_at_host = fields.optional_time();
   return task;
 }
 

@@ -54,7 +54,8 @@ struct JournalTask {
   Duration deadline{};              ///< relative
   std::optional<Duration> bound{};  ///< of its response, from admission
   std::optional<Duration> wcet{};
-  std::optional<Duration> predicted{};  ///< length of a job by its plans, from its start to its finish
+  std::optional<Duration> predicted{};      ///< length of a job by its plans, from its start to its finish
+  std::optional<Duration> bound_at_host{};  ///< of its response until the host has the record, where a GPU leads
 
   friend bool operator==(const JournalTask&, const JournalTask&) = default;
 };

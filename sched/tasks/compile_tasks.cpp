@@ -276,6 +276,7 @@ Task compile_task(Compilation& all, const TaskSpec& spec, const std::string& pat
   task.cut = spec.cut;
   task.overrun = {spec.overrun, spec.budget, spec.suspend_after};
   task.late_consumer = spec.late_consumer;
+  task.late_input = spec.late_input;
   task.release = release_of(all, spec, path);
   const bool lacks_predecessor = !spec.after.empty() && spec.period == Duration{0};  // whose period it would have
   if (!lacks_predecessor) check_positive(task.period, "period");
@@ -397,17 +398,18 @@ std::set<VertexId> places_of_kernels(const Task& task) {
 /// The methods of the best worst case, for copies that ask for none: beside kernels of other tasks, and of the task's
 /// own next job where that may come before the end of one.
 void choose_methods(TaskSet& set) {
+  const bool copies_may_hold_cores = has_cores_for_copies(set);
   std::map<VertexId, std::size_t> tasks_at;
   for (const Task& task : set.tasks)
     for (const VertexId place : places_of_kernels(task)) ++tasks_at[place];
   for (Task& task : set.tasks) {
     const bool meets_itself = add_saturating(task.jitter, task.deadline) > task.period;
     const std::set<VertexId> own = places_of_kernels(task);
-    std::set<VertexId> busy;
+    HeldByOthers held{.host = !copies_may_hold_cores};
     for (const auto& [place, tasks] : tasks_at)
-      if (tasks > 1 || meets_itself || !own.contains(place)) busy.insert(place);
+      if (tasks > 1 || meets_itself || !own.contains(place)) held.gpus.insert(place);
     for (JobStep& step : task.steps)
-      if (auto* batch = std::get_if<Batch>(&step)) *batch = choose_methods(std::move(*batch), Basis::Guaranteed, busy);
+      if (auto* batch = std::get_if<Batch>(&step)) *batch = choose_methods(std::move(*batch), Basis::Guaranteed, held);
   }
 }
 
@@ -475,19 +477,13 @@ TaskSet compile_led(const TaskSetSpec& spec, const Topology& machine) {
   return *std::move(set);
 }
 
-/// The set with its conductor, whether that can do what late consumers ask for or not.
+/// The set with its conductor, whether that can do what tasks ask for or not.
 Expected<TaskSet> compile_for_conductor(const TaskSetSpec& spec, const std::optional<Topology>& machine,
                                         Faults faults) {
   auto set = compile_on(spec, machine ? std::optional(machine->led_by_host()) : std::nullopt, std::move(faults));
   const bool is_asked = spec.conductor == Conductor::Gpu;
   const bool may_be_led = is_asked || (spec.conductor == Conductor::Auto && spec.deadline_at == DeadlineAt::Device);
   if (!set || !may_be_led) return set;
-  // Beside kernels of other jobs a copy takes longer under a GPU's conductor, so for some such sets the host has the
-  // smaller bounds.
-  if (!is_asked && set->overlap == Overlap::On) {
-    set->why_host = "its jobs overlap, and then a GPU leads where it is asked to; write 'conductor: gpu'";
-    return set;
-  }
   auto possible = can_be_led(*set);
   if (possible) return compile_led(spec, *machine);
   Error& why = possible.error();
@@ -504,15 +500,20 @@ Expected<TaskSet> compile_for_conductor(const TaskSetSpec& spec, const std::opti
 Expected<TaskSet> compile(const TaskSetSpec& spec, const std::optional<Topology>& machine, Faults faults) {
   auto set = compile_for_conductor(spec, machine, std::move(faults));
   if (!set || set->led_by_gpu) return set;
-  const auto late = std::ranges::find(set->tasks, LateConsumer::Overwrite, &Task::late_consumer);
-  if (late == set->tasks.end()) return set;
   Faults fault;
-  fault.add(path_of(path_of("tasks", static_cast<std::size_t>(late - set->tasks.begin())), "late_consumer"),
-            fmt::format("only where a GPU leads do jobs run into buffers that their consumer still has, and the host "
-                        "leads this set{}; leave 'late_consumer' out",
-                        set->why_host.empty() ? ", which has no 'deadline_at: device', or asks for the host"
-                                              : ": " + set->why_host));
-  return tl::unexpected(fault.error());
+  const auto refuse = [&](std::size_t task, std::string_view field, std::string_view what) {
+    fault.add(path_of(path_of("tasks", task), field),
+              fmt::format("only where a GPU leads do jobs {}, and the host leads this set{}; leave '{}' out", what,
+                          set->why_host.empty() ? ", which has no 'deadline_at: device', or asks for the host"
+                                                : ": " + set->why_host,
+                          field));
+  };
+  for (std::size_t i = 0; i < set->tasks.size(); ++i) {
+    if (set->tasks[i].late_consumer == LateConsumer::Overwrite)
+      refuse(i, "late_consumer", "run into buffers that their consumer still has");
+    if (set->tasks[i].late_input == LateInput::Reuse) refuse(i, "late_input", "have the input of an earlier one");
+  }
+  return fault.none() ? std::move(set) : tl::unexpected(fault.error());
 }
 
 std::vector<Error> notes_on(const TaskSetSpec& spec) {
@@ -536,8 +537,11 @@ Expected<TaskStudy> TaskStudy::make(TaskSetSpec spec, const std::optional<Topolo
 
 Expected<TaskStudy> led_by_host(TaskStudy study, const std::string& why) {
   if (!study.tasks.led_by_gpu) return study;
-  if (study.spec.conductor == Conductor::Gpu)
-    return tl::unexpected(Error{ErrorCode::InvalidInput, why, {}, std::string(kConductorField)});
+  if (study.spec.conductor == Conductor::Gpu) {
+    Faults fault;
+    fault.add(std::string(kConductorField), why);
+    return tl::unexpected(fault.error());
+  }
   study.spec.conductor = Conductor::Host;
   auto led = TaskStudy::make(std::move(study.spec), study.tasks.machine);
   if (led)
@@ -545,6 +549,14 @@ Expected<TaskStudy> led_by_host(TaskStudy study, const std::string& why) {
   else
     led.error().message += "; " + why;
   return led;
+}
+
+std::optional<TaskStudy> led_by_host_instead(const TaskStudy& study) {
+  if (!study.tasks.led_by_gpu || study.spec.conductor != Conductor::Auto) return std::nullopt;
+  auto by_host = led_by_host(study, "");
+  if (!by_host) return std::nullopt;  // it asks for what a GPU alone does
+  by_host->notes = study.notes;
+  return *std::move(by_host);
 }
 
 }  // namespace tutti::internal

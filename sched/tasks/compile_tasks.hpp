@@ -43,4 +43,7 @@ struct TaskStudy {
 /// @errors InvalidInput with that sentence: the spec asks for a GPU
 [[nodiscard]] Expected<TaskStudy> led_by_host(TaskStudy study, const std::string& why);
 
+/// A study as the host leads it, where its spec leaves that open and a GPU comes first.
+[[nodiscard]] std::optional<TaskStudy> led_by_host_instead(const TaskStudy& study);
+
 }  // namespace tutti::internal

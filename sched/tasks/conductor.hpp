@@ -7,8 +7,8 @@ namespace tutti {
 
 /// What leads the jobs of a set: releases them, opens their gates and sees their ends.
 enum class Conductor : std::uint8_t {
-  Auto,  ///< a GPU where deadlines are at the device, the machine has costs of it and a GPU can lead the set; else the
-         ///< host
+  Auto,  ///< a GPU where deadlines are at the device, the machine has costs of it, and a GPU can lead the set and
+         ///< guarantees its deadlines; else the host
   Gpu,   ///< a thread of a GPU, while the host arms runs ahead; a set that it cannot lead is refused
   Host,  ///< a thread of the host: its pauses are part of every bound
 };
@@ -50,6 +50,17 @@ enum class LateConsumer : std::uint8_t {
 /// "drop", "overwrite".
 [[nodiscard]] constexpr std::string_view to_string(LateConsumer rule) {
   return rule == LateConsumer::Overwrite ? "overwrite" : "drop";
+}
+
+/// What happens to a job that a GPU leads while its program has not filled its input.
+enum class LateInput : std::uint8_t {
+  Drop,   ///< the job is dropped
+  Reuse,  ///< the job has the input that its buffers hold, of an earlier one
+};
+
+/// "drop", "reuse".
+[[nodiscard]] constexpr std::string_view to_string(LateInput rule) {
+  return rule == LateInput::Reuse ? "reuse" : "drop";
 }
 
 }  // namespace tutti

@@ -149,6 +149,21 @@ Expected<void> none_or(const std::optional<std::string>& reason) {
 
 Expected<void> can_be_led(const TaskSet& set) { return none_or(obstacle_in(set)); }
 
+bool has_gpu_kernels(const TaskSet& set) {
+  const auto is_one = [&](const CommandStream& stream) {
+    return (stream.kernel && set.machine->vertex(stream.kernel->on).kind == VertexKind::Gpu) ||
+           (stream.transfer && find_route(*set.machine, *stream.transfer).method.by_kernel);
+  };
+  return std::ranges::any_of(set.tasks, [&](const Task& task) {
+    return std::ranges::any_of(batches_of(task),
+                               [&](const Batch* batch) { return std::ranges::any_of(batch->streams(), is_one); });
+  });
+}
+
+bool sets_gates_apart(const TaskSet& set) {
+  return set.led_by_gpu && set.overlap != Overlap::Off && set.machine->spec().conductor_sms > 0 && has_gpu_kernels(set);
+}
+
 Expected<void> can_be_led_overlapping(const TaskSet& set) { return none_or(obstacle_to_overlap(set)); }
 
 std::optional<Duration> host_sees_within(const TaskSet& set) {

@@ -27,6 +27,12 @@ inline constexpr Duration kLongestLook = std::chrono::milliseconds{5};
 /// @errors as there
 [[nodiscard]] Expected<void> can_be_led_overlapping(const TaskSet& set);
 
+/// Whether GPUs run kernels of the set's jobs, copies by kernels among them.
+[[nodiscard]] bool has_gpu_kernels(const TaskSet& set);
+/// Whether a GPU leads such jobs, which may overlap, and gates of copies have multiprocessors of their own
+/// (`conductor_sms`).
+[[nodiscard]] bool sets_gates_apart(const TaskSet& set);
+
 /// How long after the end of a job that a GPU led the host has taken its record, at most: it looks every
 /// `kLongestLook`, may be held up once (`setup.job`), arms a lane in between, which is less than dispatching a batch
 /// (`setup.dispatch`), and may be away for as long as the set asks.

@@ -1,5 +1,7 @@
 #include "sched/tasks/producer_cores.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "model/transfer/transfer_method.hpp"
@@ -12,6 +14,27 @@ std::optional<VertexId> first_cpu_on(const Topology& machine, const RouteView& r
     for (const VertexId end : {machine.link(link).from, machine.link(link).to})
       if (machine.vertex(end).kind == VertexKind::Cpu) return end;
   return std::nullopt;
+}
+
+/// What the tasks of a set need of a cpu's cores.
+struct UseOfCores {
+  int cores = 0;
+  int held = 0;        ///< by threads that copy
+  bool works = false;  ///< and one by host work
+
+  [[nodiscard]] int spare() const { return cores - held - (works ? 1 : 0); }
+};
+
+/// @pre the set has a machine
+std::map<VertexId, UseOfCores> uses_of_cores(const TaskSet& set) {
+  std::map<VertexId, UseOfCores> uses;
+  for (std::size_t i = 0; i < set.machine->vertices().size(); ++i)
+    if (const Vertex& vertex = set.machine->vertices()[i]; vertex.kind == VertexKind::Cpu)
+      uses[VertexId{i}].cores = vertex.cores;
+  for (const auto& [cpu, held] : producer_cores(set)) uses[cpu].held = held;
+  for (const Task& task : set.tasks)
+    for (const auto& [cpu, time] : host_times(set, task)) uses[cpu].works |= time > 0;
+  return uses;
 }
 
 }  // namespace
@@ -43,19 +66,21 @@ std::map<VertexId, int> producer_cores(const TaskSet& set) {
   return cores;
 }
 
+bool has_cores_for_copies(const TaskSet& set) {
+  if (!set.machine) return false;
+  const int threads = static_cast<int>(set.machine->memories().size());
+  return std::ranges::none_of(uses_of_cores(set), [&](const auto& use) { return use.second.spare() < threads; });
+}
+
 void check_producer_cores(const TaskSet& set, Faults& faults) {
   if (!set.machine) return;
-  std::map<VertexId, double> host_work;
-  for (const Task& task : set.tasks)
-    for (const auto& [cpu, time] : host_times(set, task)) host_work[cpu] += time;
-  for (const auto& [cpu, held] : producer_cores(set)) {
-    const Vertex& vertex = set.machine->vertex(cpu);
-    const bool works = host_work.contains(cpu) && host_work.at(cpu) > 0;
-    if (held + (works ? 1 : 0) <= vertex.cores) continue;
+  for (const auto& [cpu, use] : uses_of_cores(set)) {
+    if (use.held == 0 || use.spare() >= 0) continue;
     faults.add("tasks",
                fmt::format("copies of pageable memory hold {} cores of '{}'{}, which has {}; write the 'cores' "
                            "that it has, or fewer 'producers' of its memory",
-                           held, vertex.name, works ? ", and host work needs one more" : "", vertex.cores));
+                           use.held, set.machine->vertex(cpu).name, use.works ? ", and host work needs one more" : "",
+                           use.cores));
   }
 }
 

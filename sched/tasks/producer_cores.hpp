@@ -15,6 +15,10 @@ namespace tutti::internal {
 /// others.
 [[nodiscard]] std::map<VertexId, int> producer_cores(const TaskSet& set);
 
+/// Whether each cpu has a core left for a thread that copies, by `mapped`, of each memory. A set without a machine has
+/// none.
+[[nodiscard]] bool has_cores_for_copies(const TaskSet& set);
+
 /// Adds a fault for each cpu that has too few cores for them, and for one core of host work where there is some.
 void check_producer_cores(const TaskSet& set, Faults& faults);
 

@@ -59,6 +59,7 @@ struct Task {
   /// task arrives with a job of that one, and starts when it is done. Empty: none.
   std::string after = {};
   LateConsumer late_consumer = LateConsumer::Drop;  ///< overwrite: a GPU leads the set
+  LateInput late_input = LateInput::Drop;           ///< reuse: the same
 
   friend bool operator==(const Task&, const Task&) = default;
 };

@@ -45,6 +45,12 @@ struct Words<LateConsumer> {
 };
 
 template <>
+struct Words<LateInput> {
+  static constexpr std::string_view what = "rule for late input";
+  static constexpr std::array values{LateInput::Drop, LateInput::Reuse};
+};
+
+template <>
 struct Words<OverrunPolicy> {
   static constexpr std::string_view what = "overrun policy";
   static constexpr std::array values{OverrunPolicy::Continue, OverrunPolicy::SkipNext, OverrunPolicy::Abort};
@@ -111,7 +117,8 @@ struct Record<TaskSpec> {
                                      Field{"trigger", &TaskSpec::trigger},
                                      Field{"early_trigger", &TaskSpec::early_trigger},
                                      Field{"missing_after", &TaskSpec::missing_after},
-                                     Field{"late_consumer", &TaskSpec::late_consumer}};
+                                     Field{"late_consumer", &TaskSpec::late_consumer},
+                                     Field{"late_input", &TaskSpec::late_input}};
 };
 template <>
 struct Record<ChainSpec> {

@@ -76,6 +76,7 @@ struct TaskSpec {
   std::optional<Duration> missing_after = {};       ///< external, >= period: time without a trigger after which one is
                                                     ///< missing; absent: two periods and the jitter
   LateConsumer late_consumer = LateConsumer::Drop;  ///< overwrite: where a GPU leads
+  LateInput late_input = LateInput::Drop;           ///< reuse: where a GPU leads
   std::string after = {};  ///< a task of the same rate: its jobs arrive with those of that one,
                            ///< and start when they are done; empty: none
   Place place = {};        ///< where a file says it

@@ -143,12 +143,15 @@ inline TaskSetSpec with_period(TaskSetSpec spec, const FlowWay& way, Duration pe
 /// @param longest  period
 inline TaskSetSpec with_shortest_period(const TaskSetSpec& spec, const FlowWay& way, const Topology& machine,
                                         Duration longest) {
-  for (Duration period = std::chrono::microseconds{2}; period < longest; period = period * 3 / 2) {
-    TaskSetSpec shorter = with_period(spec, way, period);
-    const auto set = compile(shorter, machine);
-    if (set && AdmissionController(planners().front()).decide(*set).admitted) return shorter;
-  }
-  return with_period(spec, way, longest);
+  std::vector<Duration> periods;
+  for (Duration period = std::chrono::microseconds{2}; period < longest; period = period * 3 / 2)
+    periods.push_back(period);
+  const auto is_refused = [&](Duration period) {
+    const auto set = compile(with_period(spec, way, period), machine);
+    return !set || !AdmissionController(planners().front()).decide(*set).admitted;
+  };
+  const auto first = std::ranges::partition_point(periods, is_refused);  // few are asked: what is refused takes long
+  return with_period(spec, way, first == periods.end() ? longest : *first);
 }
 
 /// Runs random flows on a machine and compares every job with a plain sequential program.

@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,9 @@ class Listening final : public TaskProgram {
     return buffers_.bind(backend, batch, number, set);
   }
   bool fills_input() const override { return fills; }
+  void on_ready(const Job& job) override {
+    if (when_ready) when_ready(job);
+  }
   bool hears_of_end() const override { return hears; }
   void on_finished(const Job& job) override {
     ++finished;
@@ -28,7 +32,7 @@ class Listening final : public TaskProgram {
 
   bool fills = false, hears = false;
   int finished = 0;
-  std::function<void(const Job&)> when_finished;
+  std::function<void(const Job&)> when_ready, when_finished;
 
  private:
   PatternProgram buffers_;
@@ -55,11 +59,12 @@ class DrowsyClock final : public Clock {
   int most_;
 };
 
-/// A memory that copies fill, and a conductor that takes so long for each region.
-inline Topology led_machine(Duration conductor = Duration{20}) {
+/// A memory that copies fill, and a conductor that takes so long for each region, and for one visit.
+inline Topology led_machine(Duration conductor = Duration{20}, std::optional<Duration> visit = {}) {
   const Topology machine = changed(small_machine("2 GB/s"), [&](MachineSpec& spec) {
     spec.setup.conductor = {conductor, conductor};
     spec.setup.conductor_job = {Duration{0}, Duration{30}};
+    if (visit) spec.setup.conductor_visit = Cost{*visit};
   });
   return *machine.led_by_gpu();
 }

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -98,6 +99,14 @@ struct VirtualRun {
   std::vector<WatchedProgram> programs;  ///< [tasks]
   std::vector<TaskProgram*> table;
 };
+
+/// Whether the host lagged behind the machine that it played in real time, which ends a run.
+inline bool was_too_slow(const RunRecord& record) {
+  const auto lagged = [](const std::optional<Error>& error) {
+    return error && error->message.starts_with("the host is too slow");
+  };
+  return lagged(record.fatal) || std::ranges::any_of(record.jobs, lagged, &JobRecord::error);
+}
 
 inline RunOptions first_jobs(std::uint64_t jobs, std::uint64_t seed = 1) {
   RunOptions options;

@@ -25,11 +25,12 @@ class CostMaker {
 
   SetupTimes make() {
     SetupTimes setup;
-    auto& [batch, transfer, kernel, gate, host, handover, turn, dispatch, job, conductor, conductor_job] = setup;
+    auto& [batch, transfer, kernel, gate, host, handover, turn, dispatch, job, conductor, conductor_job,
+           conductor_visit] = setup;
     for (Cost* cost : {&batch, &kernel, &gate, &host, &handover, &turn, &dispatch, &job}) *cost = cost_up_to(30'000);
     for (const CopyKind kind : kCopyKinds) transfer.of(kind) = copy(kind);
     if (random_.one_in(2))  // a machine has both or none
-      for (std::optional<Cost>* cost : {&conductor, &conductor_job}) *cost = cost_up_to(30'000);
+      for (std::optional<Cost>* cost : {&conductor, &conductor_job, &conductor_visit}) *cost = cost_up_to(30'000);
     return setup;
   }
 
@@ -141,7 +142,7 @@ Topology with_every_field(const Topology& machine, std::uint64_t seed) {
   Random random(seed ^ 0x6669656c64);
   MachineSpec spec = with_random_background(with_both_ways(with_every_cost(machine, seed), random), seed).spec();
   auto& [name, provenance, vertices, links, shared, background, weights, peers, setup, margin, spread, staging, gate,
-         symmetric, table] = spec;
+         conductor_sms, symmetric, table] = spec;
   name = fmt::format("drawn-{}", seed);
   if (random.one_in(2)) provenance = Provenance{"today", "here", "1234", 3, 0};
   std::vector<std::string> gpus;
@@ -154,6 +155,7 @@ Topology with_every_field(const Topology& machine, std::uint64_t seed) {
   for (auto& [from, to, rate] : background) rate.nominal.value *= random.real(0.5, 1);
   auto& [h2d, d2h, peer] = weights;
   for (double* weight : {&h2d, &d2h, &peer}) *weight = random.real(0.4, 2.5);
+  conductor_sms = random.one_in(2) ? 0 : random.between(1, kMostGateSms);
   peers = draw_peers(std::move(peers), gpus, random);
   setup.dispatch = random.one_in(3) ? Cost{} : Cost{Duration{random.between(0, 20'000)}};
   auto& [relative, absolute] = margin;

@@ -54,6 +54,19 @@ test("a damaged column is named with its place", () => {
   refused(changed((data) => (data.lanes.engine = {})), /lanes\.engine is not a list/);
 });
 
+test("what the host saw of jobs that a GPU led is told", () => {
+  const data = changed((of) => {
+    of.jobs.seen_ns = of.jobs.finish_ns.map((finish, j) => (j === 2 ? null : finish + 5_000_000));
+    of.jobs.overwritten = of.jobs.finish_ns.map((_, j) => (j === 1 ? 1 : 0));
+    of.jobs.reused_input = of.jobs.finish_ns.map((_, j) => (j === 2 ? 1 : 0));
+  });
+  const names = (job) => jobNumbers(data, job).map(([name]) => name);
+  assert.ok(names(0).includes("seen by the host") && !names(0).includes("results"));
+  assert.ok(names(1).includes("seen by the host") && names(1).includes("results"));
+  assert.ok(!names(2).includes("seen by the host") && names(2).includes("input") && !names(1).includes("input"));
+  assert.ok(!jobNumbers(decode(JSON.stringify(run())), 0).some(([name]) => ["seen by the host", "results", "input"].includes(name)));
+});
+
 test("optional columns and whole tables may be absent", () => {
   const data = decode('{"format": "tutti view", "schema_version": 1}');
   assert.equal(data.jobs.count + data.slices.count, 0);

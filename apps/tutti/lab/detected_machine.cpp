@@ -53,6 +53,16 @@ std::vector<Gpus> nvlink_groups(const std::vector<DeviceFacts>& devices) {
   return groups;
 }
 
+/// As many as each GPU can set apart; 0 where one of them cannot.
+int gate_sms_of(const std::vector<DeviceFacts>& devices) {
+  int most = 0;
+  for (const DeviceFacts& device : devices) {
+    if (device.gate_sms == 0) return 0;
+    most = std::max(most, device.gate_sms);
+  }
+  return most;
+}
+
 PeerSpec peer_access_of(const std::vector<DeviceFacts>& devices) {
   PeerSpec entry;
   for (std::size_t a = 0; a < devices.size(); ++a)
@@ -254,6 +264,7 @@ Expected<Topology> detected_machine(const HostFacts& host, std::string name, int
     spec.vertices.push_back(gpu_vertex(host.devices[gpu], gpu));
   if (cores > 0) add_pageable(spec, host.numa_nodes, cores);
   spec.peer_access = peer_access_of(host.devices);
+  spec.conductor_sms = gate_sms_of(host.devices);
   return compile(std::move(spec));
 }
 

@@ -17,4 +17,9 @@ namespace tutti::internal {
 [[nodiscard]] Expected<std::vector<CostSample>> measure_led_costs(Executor& executor, std::vector<CostSample> samples,
                                                                   const CostOptions& options);
 
+/// Measures bursts of a conductor's visits: copies up and down of many tasks arrive at one instant, and their jobs
+/// overlap. Adds nothing where this host's GPUs lead no such run.
+/// @errors as `measure_led_costs`
+[[nodiscard]] Expected<void> measure_bursts(Executor& executor, const CostOptions& options, CostMeasurements& into);
+
 }  // namespace tutti::internal

@@ -40,6 +40,9 @@ export interface Jobs {
   cause: Int32Array;
   causedBy: Int32Array;
   overBy: Float64Array;
+  seen: Float64Array; // by the host, where a GPU led them
+  overwritten: Float64Array; // 1: its program did not have its results whole
+  reusedInput: Float64Array; // 1: its input was that of an earlier job
 }
 
 export interface Slices {
@@ -161,6 +164,9 @@ function jobsOf(from: Table, tasks: number): Jobs {
     cause: column.optionalIndices("cause", causes.length, "causes"),
     causedBy: column.optionalIndices("caused_by", tasks, "tasks"),
     overBy: column.times("over_by_ns"),
+    seen: column.times("seen_ns"),
+    overwritten: column.times("overwritten"),
+    reusedInput: column.times("reused_input"),
   };
   if (from.response_ns === undefined) jobs.response = jobs.finish.map((finish, j) => finish - jobs.arrival[j]!);
   return jobs;

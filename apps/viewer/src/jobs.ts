@@ -111,6 +111,9 @@ export function jobNumbers(data: RunData, job: number): [string, string][] {
     ...rows(formatDuration, ["waiting", waiting(jobs, job)], ["response", jobs.response[job]!], ["bound", tasks.bound[task]!],
       ["release lateness", jobs.releaseLateness[job]!], ["predicted length", jobs.predicted[job]!]),
     ...(error === undefined ? [] : [["model error", formatPercent(error)] as [string, string]]),
+    ...rows(formatInstant, ["seen by the host", jobs.seen[job]!]),
+    ...(jobs.reusedInput[job] === 1 ? [["input", "that of an earlier job"] as [string, string]] : []),
+    ...(jobs.overwritten[job] === 1 ? [["results", "overwritten before the program had them whole"] as [string, string]] : []),
   ];
 }
 

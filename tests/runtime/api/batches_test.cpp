@@ -113,12 +113,12 @@ TEST(ApiPrediction, IsThePublishedOne) {
   EXPECT_EQ(tutti::predictBatchLatency(batch, "all_at_once").value(), microseconds(52'800));
   EXPECT_EQ(tutti::predictWorstBatchLatency(batch).value(), microseconds(44'800));
   const auto whole = tutti::predict(batch).value();
-  EXPECT_EQ(whole.planner, "completion_aligned");
+  EXPECT_EQ(whole.planner, "best");
   EXPECT_EQ(whole.latest, microseconds(44'800));
   ASSERT_EQ(whole.streams.size(), 4U);
   EXPECT_EQ(whole.streams[0].transfer, (tutti::Interval{microseconds(33'600), microseconds(41'600)}));
   EXPECT_EQ(whole.streams[0].kernel, (tutti::Interval{microseconds(41'600), microseconds(44'800)}));
-  expect_refused(tutti::predict(batch, "best"), "give one of completion_aligned");
+  expect_refused(tutti::predict(batch, "fastest"), "give one of best, completion_aligned");
 }
 
 // The program's memory for both ends of the copy and for the kernel; the prepared batch keeps its owner.

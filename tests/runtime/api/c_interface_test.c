@@ -39,7 +39,7 @@ static void predicts(const char* batches) {
   /* [VMS14]: 44.8 ms, and no cost differs from its guaranteed one, so never more. */
   check(tutti_predict_batch_latency(batch, NULL, &latency) == TUTTI_OK && latency == 44800000, "44.8 ms are predicted");
   check(tutti_predict_worst_batch_latency(batch, NULL, &latest) == TUTTI_OK && latest == 44800000, "never more");
-  check(refused(tutti_predict_batch_latency(batch, "best", &latency), "no planner 'best'"), "an unknown planner");
+  check(refused(tutti_predict_batch_latency(batch, "worst", &latency), "no planner 'worst'"), "an unknown planner");
   check(refused(tutti_predict_batch_latency(batch, NULL, NULL), "null"), "no place for the result");
   tutti_batch_free(batch);
 }

@@ -20,10 +20,11 @@ namespace {
 using Lines = std::vector<std::string>;
 
 std::string text_of(const LedRecord& record) {
-  constexpr std::string_view kKinds[] = {"ended", "skipped", "no set", "not armed", "given up", "unfinished"};
-  return fmt::format("{}.{} {}: arrived {}, ready {}, {} to {}", record.task, record.index,
-                     kKinds[static_cast<std::size_t>(record.kind)], record.arrival, record.ready, record.start,
-                     record.finish);
+  constexpr std::string_view kKinds[] = {"ended",    "skipped",  "no set",    "not armed",
+                                         "no input", "given up", "unfinished"};
+  return fmt::format("{}.{} {}{}: arrived {}, ready {}, {} to {}", record.task, record.index,
+                     kKinds[static_cast<std::size_t>(record.kind)], record.reused ? " again" : "", record.arrival,
+                     record.ready, record.start, record.finish);
 }
 
 /// What a conductor sees of the world: batches take as long as a test says, and it looks once a nanosecond.
@@ -31,7 +32,11 @@ class World {
  public:
   /// @param length  length(batch, run); the first batch of a task follows the last one of the task before
   World(std::vector<LedTask> tasks, std::function<Ns(std::uint32_t, std::uint64_t)> length)
-      : armed(tasks.size(), 1000), given_back(tasks.size()), length_(std::move(length)), runs_(tasks.size()) {
+      : armed(tasks.size(), 1000),
+        given_back(tasks.size()),
+        inputs(tasks.size()),
+        length_(std::move(length)),
+        runs_(tasks.size()) {
     std::uint32_t sets = 0, all = 0;
     for (LedTask& task : tasks) {
       task.batches = std::max(task.batches, 1U);
@@ -61,8 +66,9 @@ class World {
     return lines;
   }
 
-  std::vector<std::uint64_t> armed, given_back;  // [tasks]
-  std::map<std::uint32_t, std::uint64_t> taken;  // by tasks that overwrite: runs that jobs have had
+  std::vector<std::uint64_t> armed, given_back, inputs;  // [tasks]
+  std::map<std::uint32_t, std::uint64_t> taken;          // by tasks that overwrite or reuse: runs that jobs have had
+  std::function<void()> when_settled;                    // what the host does just then
   std::vector<LedBatch> batches;
   std::size_t room = 1000;  // for records
   std::vector<LedRecord> records;
@@ -77,8 +83,15 @@ class World {
     [[nodiscard]] std::uint64_t given_back(std::uint32_t task) const { return world->given_back[task]; }
     void note_taken(std::uint32_t task, std::uint64_t runs) const { world->taken[task] = runs; }
     void open(std::uint32_t batch, std::uint64_t run) const {
-      EXPECT_TRUE(world->taken.empty() || run < world->taken.begin()->second) << "the host knows before";
+      const bool overwrites = world->arrays_->tasks().front().overwrites;
+      EXPECT_TRUE(!overwrites || world->taken.empty() || run < world->taken.begin()->second) << "the host knows before";
       world->ends_ = world->now_ + world->length_(batch, run);
+    }
+    [[nodiscard]] LedInput input(std::uint32_t task, std::uint64_t run) const {
+      return input_of(world->inputs[task], run);
+    }
+    void settle() const {
+      if (world->when_settled) world->when_settled();
     }
     [[nodiscard]] bool has_ended(std::uint32_t, std::uint64_t) const { return world->now_ >= world->ends_; }
     [[nodiscard]] bool write(const LedRecord& record) const {
@@ -283,6 +296,67 @@ TEST(SetConductor, RunsIntoBuffersThatAConsumerHas) {
                    "1.0 ended: arrived 11, ready 12, 12 to 27", "0.2 ended: arrived 20, ready 27, 27 to 29",
                    "0.3 ended: arrived 30, ready 30, 30 to 32"}));
   EXPECT_EQ(world.taken, (std::map<std::uint32_t, std::uint64_t>{{0, 4}})) << "of the task that overwrites";
+}
+
+// The host has put the input of run 0 there, and that of run 1 from 15 on: the jobs of 10 and 30 find none. That of 20
+// has run 1.
+TEST(SetConductor, DropsAJobThatFindsNoInput) {
+  LedTask task = periodic(10, 4);
+  task.is_filled = true;
+  World world({task}, takes(2));
+  world.inputs[0] = 2;
+  world.play(15);
+  world.inputs[0] = 4;
+  world.play(50);
+  EXPECT_EQ(world.lines(),
+            (Lines{"0.0 ended: arrived 0, ready 0, 0 to 2", "0.1 no input: arrived 10, ready 10, 10 to 10",
+                   "0.2 ended: arrived 20, ready 20, 20 to 22", "0.3 no input: arrived 30, ready 30, 30 to 30"}));
+  EXPECT_EQ(world.records[2].run, 1U);
+  EXPECT_TRUE(world.taken.empty()) << "nothing is reused";
+}
+
+// Two buffer sets. Of run 0, for the job of 0, there is nothing to use again; it has input at 10. Run 1 has none until
+// 30, and run 2 is that of the job of 40: it has the input of run 0. Then the host puts that of run 3 there: the job of
+// 50 is dropped, and that of 60 has it.
+TEST(SetConductor, ReusesTheInputThatBuffersHold) {
+  LedTask task = periodic(10, 7);
+  task.sets = 2;
+  task.is_filled = task.reuses = true;
+  World world({task}, takes(2));
+  const auto from = [&](Ns until, std::uint64_t word) {
+    world.play(until - 1);
+    world.inputs[0] = word;
+  };
+  from(10, 2);
+  from(30, 4);
+  from(50, 7);
+  from(60, 8);
+  world.play(100);
+  EXPECT_EQ(world.lines(),
+            (Lines{"0.0 no input: arrived 0, ready 0, 0 to 0", "0.1 ended: arrived 10, ready 10, 10 to 12",
+                   "0.2 no input: arrived 20, ready 20, 20 to 20", "0.3 ended: arrived 30, ready 30, 30 to 32",
+                   "0.4 ended again: arrived 40, ready 40, 40 to 42", "0.5 no input: arrived 50, ready 50, 50 to 50",
+                   "0.6 ended: arrived 60, ready 60, 60 to 62"}));
+  EXPECT_EQ(world.records[6].run, 3U);
+}
+
+// Between two looks at the host it has begun to put the input of run 1 there, or has ended to: the one job is dropped,
+// and the run is nobody's again, the other one has that input.
+TEST(SetConductor, LeavesBuffersAloneThatTheHostHasJustTaken) {
+  for (const bool ends : {false, true}) {
+    LedTask task = periodic(10, 2);
+    task.is_filled = task.reuses = true;
+    World world({task}, takes(2));
+    world.inputs[0] = 2;
+    world.when_settled = [&] {
+      EXPECT_EQ(world.taken[0], 2U) << "the host knows before";
+      world.inputs[0] = ends ? 4 : 3;
+    };
+    world.play(30);
+    EXPECT_EQ(world.lines().back(),
+              ends ? "0.1 ended: arrived 10, ready 10, 10 to 12" : "0.1 no input: arrived 10, ready 10, 10 to 10");
+    EXPECT_EQ(world.taken[0], ends ? 2U : 1U);
+  }
 }
 
 // Two buffer sets. That of job 0 is back at 13, that of job 1 at 15, while task 1 has the machine until 45: jobs 2 and

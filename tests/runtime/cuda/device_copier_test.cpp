@@ -25,8 +25,9 @@ struct Station {
     stream = *make_stream(0);
     copier = DeviceCopier::make(driver, options);
   }
-  CopyEnd copy(CopyDirection direction, std::byte* host, std::size_t bytes) const {
-    const CopyEnd end = copier->copy(direction, host, reinterpret_cast<CUdeviceptr>(memory.get()), bytes, stream.get());
+  CopyEnd copy(CopyDirection direction, std::byte* host, std::size_t bytes, const DeviceRows& rows = {}) const {
+    const CopyEnd end =
+        copier->copy(direction, host, reinterpret_cast<CUdeviceptr>(memory.get()), bytes, stream.get(), rows);
     EXPECT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess);
     return end;
   }
@@ -56,6 +57,27 @@ TEST(DeviceCopier, MovesEveryByteBothWays) {
     ASSERT_EQ(station.copy(CopyDirection::Up, there.data(), bytes), CopyEnd::Done);
     ASSERT_EQ(station.copy(CopyDirection::Down, back.data(), bytes), CopyEnd::Done);
     ASSERT_EQ(there, back) << bytes << " bytes";
+  }
+}
+
+// Rows go where they belong, and what lies between them stays; pieces end within rows.
+TEST(DeviceCopier, MovesRowsWithGapsBetweenThem) {
+  const Station station(small_options());
+  ASSERT_TRUE(station.copier);
+  test::Random random(7);
+  for (int round = 0; round < test::rounds(16); ++round) {
+    const std::size_t width = 1 + random.below(random.one_in(4) ? 200'000 : 5'000), pitch = width + random.below(100);
+    const std::size_t rows = 1 + random.below((std::size_t{1} << 20) / pitch), all = (rows - 1) * pitch + width;
+    std::vector<std::byte> there(rows * width), back(rows * width), on_device(all, std::byte{0xee}),
+        expected = on_device;
+    for (std::byte& byte : there) byte = static_cast<std::byte>(random.next());
+    for (std::size_t row = 0; row < rows; ++row) std::copy_n(&there[row * width], width, &expected[row * pitch]);
+    ASSERT_EQ(cudaMemcpy(station.memory.get(), on_device.data(), all, cudaMemcpyHostToDevice), cudaSuccess);
+    ASSERT_EQ(station.copy(CopyDirection::Up, there.data(), there.size(), {width, pitch}), CopyEnd::Done);
+    ASSERT_EQ(station.copy(CopyDirection::Down, back.data(), back.size(), {width, pitch}), CopyEnd::Done);
+    ASSERT_EQ(cudaMemcpy(on_device.data(), station.memory.get(), all, cudaMemcpyDeviceToHost), cudaSuccess);
+    ASSERT_EQ(there, back) << rows << " rows of " << width << " bytes";
+    ASSERT_EQ(on_device, expected) << rows << " rows of " << width << " bytes";
   }
 }
 

@@ -20,6 +20,8 @@ TEST(Examination, LooksAtEveryGpuUnderLoad) {
     EXPECT_EQ(gpu.link_at_best, device.link_at_best);
     EXPECT_EQ(gpu.others, host->devices.size() - 1);
     EXPECT_LE(gpu.reached, *gpu.others);
+    EXPECT_TRUE(gpu.limits_kernels.has_value());
+    EXPECT_EQ(gpu.gate_sms, device.gate_sms);
     EXPECT_EQ(gpu.link_under_load.has_value(), device.link.has_value());
     // A driver that lists one of them has answered, and knows the modes of every GPU.
     EXPECT_EQ(gpu.stays_loaded.has_value(), gpu.compute_mode.has_value());

@@ -147,13 +147,24 @@ LedSet bound_by(std::array<Sums, 2>& programs, DeviceBackend& backend, const Adm
   return led;
 }
 
-class GpuConductor : public testing::TestWithParam<Station::MakeBackend> {
+/// A machine whose GPUs set multiprocessors apart for gates.
+Topology machine_of(int conductor_sms) {
+  return test::changed(test::small_machine(), [&](MachineSpec& spec) { spec.conductor_sms = conductor_sms; });
+}
+
+struct Conducting {
+  Station::MakeBackend make_backend;
+  int gate_sms;  ///< multiprocessors that are set apart
+};
+
+class GpuConductor : public testing::TestWithParam<Conducting> {
  protected:
-  Station station{std::make_unique<test::DeviceClock>(), GetParam()};
+  Station station{std::make_unique<test::DeviceClock>(), GetParam().make_backend, machine_of(GetParam().gate_sms)};
 };
 
 INSTANTIATE_TEST_SUITE_P(Gates, GpuConductor,
-                         testing::Values(make_cuda<GateKind::PollingKernel>, make_cuda<GateKind::DeviceTimer>));
+                         testing::Values(Conducting{make_cuda<GateKind::PollingKernel>, 0},
+                                         Conducting{make_cuda<GateKind::DeviceTimer>, 8}));
 
 // In each run of the set every job is in exactly one record, none starts before its arrival; one has the machine at a
 // time, those of a task in their order; and what comes back is the sum of what was there when the job began.
@@ -182,6 +193,7 @@ TEST_P(GpuConductor, LeadsEachJobOnce) {
       EXPECT_GE(*job.finish, job.start);
       free = *job.finish;
     }
+    EXPECT_GT(record->start_on_gpu.value_or(0), 0U);
     EXPECT_EQ(programs[0].wrong + programs[1].wrong, 0);
     EXPECT_EQ(programs[0].right + programs[1].right, ended);
     EXPECT_EQ(programs[0].dropped + programs[1].dropped, 100 - ended);
@@ -271,6 +283,89 @@ TEST_P(GpuConductor, TellsAConsumerWhoseBuffersItOverwrites) {
   EXPECT_TRUE(program.dropped == 0 || !test::kDevicesAreInTime) << program.dropped;
 }
 #endif
+
+/// Fills all words of the input with the next number, in two halves with a pause between them now and then. Before that
+/// it compares the sum that the last job in these buffers has left.
+class SlowFiller final : public TaskProgram {
+ public:
+  static constexpr std::size_t kWords = Sums::kInput / sizeof(std::uint64_t);
+
+  Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const Batch& batch, std::size_t number,
+                                            std::size_t set) override {
+    auto bound = of_.bind(backend, batch, number, set);
+    (number == 0 ? sets_[set].input : sets_[set].report) =
+        number == 0 ? bound->front().source : bound->front().destination;
+    return bound;
+  }
+  void on_ready(const Job& job) override {
+    Memory& memory = sets_.at(job.buffer_set);
+    std::uint64_t report = 0;
+    std::memcpy(&report, memory.report.data, sizeof report);
+    if (memory.number > 0) ++(report == checksum_of(memory.number) ? right : wrong);
+    memory.number = ++last_;
+    std::uint64_t* const words = reinterpret_cast<std::uint64_t*>(memory.input.data);
+    std::fill_n(words, kWords / 2, last_);
+    if (last_ % 2 == 0) std::this_thread::sleep_for(milliseconds{12});
+    std::fill_n(words + kWords / 2, kWords / 2, last_);
+  }
+  bool hears_of_end() const override { return false; }
+
+  int right = 0, wrong = 0;
+
+ private:
+  struct Memory {
+    BufferView input{}, report{};
+    std::uint64_t number = 0;  // that its input has; 0: none
+  };
+  static std::uint64_t checksum_of(std::uint64_t number) {
+    static const KernelRegistry registry = KernelRegistry::with_builtins();
+    const std::vector<std::uint64_t> input(kWords, number);
+    std::uint64_t sum = 0;
+    registry.find(kChecksumKernel)
+        ->host({std::as_bytes(std::span(input)), std::as_writable_bytes(std::span(&sum, 1)), {}, {}});
+    return sum;
+  }
+  Sums of_;
+  std::map<std::size_t, Memory> sets_;
+  std::uint64_t last_ = 0;
+};
+
+/// Takes long for results now and then, which keeps the programs of other tasks waiting.
+class Busy final : public TaskProgram {
+ public:
+  Expected<std::vector<StreamBinding>> bind(DeviceBackend& backend, const Batch& batch, std::size_t number,
+                                            std::size_t set) override {
+    return of_.bind(backend, batch, number, set);
+  }
+  bool fills_input() const override { return false; }
+  void on_finished(const Job& job) override {
+    if (job.index % 5 == 0) std::this_thread::sleep_for(milliseconds{25});
+  }
+
+ private:
+  Sums of_;
+};
+
+// Jobs every 10 ms, whose program takes longer for the input of every other one, and waits for that of another task.
+// None has an input that is half of one and half of another. With the one rule some use theirs again.
+TEST_P(GpuConductor, GivesEachJobWholeInput) {
+  for (const LateInput rule : {LateInput::Drop, LateInput::Reuse}) {
+    TaskSet set = two_tasks(station.machine);
+    set.tasks.front().deadline = set.tasks.front().period;
+    set.tasks.front().late_input = rule;
+    SlowFiller program;
+    Busy other;
+    TaskProgram* const table[] = {&program, &other};
+    const auto run = run_tasks(station.executor, test::admit(set), table, led(80));
+    ASSERT_TRUE(run.has_value()) << run.error().text();
+    EXPECT_EQ(program.wrong, 0);
+    EXPECT_GT(program.right, 0);
+    std::uint64_t reused = 0;
+    for (const JobRecord& job : run->jobs) reused += job.reused_input ? 1 : 0;
+    EXPECT_EQ(run->summaries.front().reused_input(), reused);
+    EXPECT_EQ(reused > 0, rule == LateInput::Reuse);
+  }
+}
 
 // A run has a lane for each of two batches. The host has armed one run of the first task whole, and half of one of the
 // other: what lies in the queues ends all the same.
@@ -473,6 +568,80 @@ TEST_P(GpuConductor, LeadsSoManyOperationsAtMost) {
 }
 
 #ifdef TUTTI_HOST_CUDA
+/// Kernels that a GPU has begun: those that compute on 132, 124 and 8 multiprocessors, and those that wait or mark.
+using Begun = std::array<std::uint64_t, 6>;
+Begun begun_on(host_cuda::Device gpu) {
+  return {gpu.computing_on(132), gpu.computing_on(124), gpu.computing_on(8),
+          gpu.waiting_on(132),   gpu.waiting_on(124),   gpu.waiting_on(8)};
+}
+
+// Where jobs with kernels overlap, gates and marks of copies are on the multiprocessors that are set apart, the
+// conductor with them, and the kernels on the others, with their own gates. Where no kernel runs, and where the machine
+// sets none apart, all is where the driver puts it. Beside the jobs some other batches run.
+TEST_P(GpuConductor, SetsGatesApartFromKernels) {
+  constexpr std::uint64_t kJobs = 100, kMany = kJobs / 2;
+  const auto gpu = host_cuda::device(0);
+  const VertexId place = station.at("gpu0");
+  for (const bool computes : {true, false}) {
+    Task task;
+    task.name = "a";
+    task.period = task.deadline = milliseconds{5};
+    task.steps = {station.batch({copy_stream("up", station.at("mem0"), place, 64)})};
+    if (computes) task.steps.emplace_back(station.batch({kernel_stream("kernel", place, std::string(kSpinKernel))}));
+    const AdmittedTaskSet admitted = test::admit(overlapping(TaskSet{station.machine, Policy::Edf, {task}}));
+    PatternProgram program(station.machine, task, 1);
+    TaskProgram* const table[] = {&program};
+    Begun more = begun_on(gpu);
+    const auto record = run_tasks(station.executor, admitted, table, led(kJobs));
+    ASSERT_TRUE(record.has_value()) << record.error().text();
+    EXPECT_FALSE(record->fatal) << record->fatal->text();
+    const Begun after = begun_on(gpu);
+    for (std::size_t i = 0; i < more.size(); ++i) more[i] = after[i] - more[i];
+    const auto& [computing, computing_beside, computing_with_gates, waiting, waiting_with_kernels, waiting_apart] =
+        more;
+    const bool is_apart = GetParam().gate_sms > 0 && computes;
+    EXPECT_EQ(computing > kMany, computes && !is_apart);
+    EXPECT_EQ(computing_beside > kMany, is_apart);
+    EXPECT_EQ(computing_with_gates, 0U);
+    EXPECT_EQ(waiting > kMany, !is_apart);
+    EXPECT_EQ(waiting_with_kernels > kMany, is_apart);
+    EXPECT_EQ(waiting_apart > kMany, is_apart);
+  }
+}
+
+// What kernels have while a GPU leads jobs that overlap, `profile` measures them on.
+TEST_P(GpuConductor, KernelsAreMeasuredWithoutTheGates) {
+  if (GetParam().gate_sms == 0) return;
+  const auto gpu = host_cuda::device(0);
+  const auto nothing = [](host_cuda::Instant begin, host_cuda::Instant) { return std::optional(begin); };
+  ASSERT_TRUE(station.kernels
+                  .add(
+                      "recorded", [](const KernelLaunch&) {},
+                      [=](const KernelLaunch&, DeviceStream stream) { host_cuda::launch(stream, nothing); })
+                  .has_value());
+  ASSERT_TRUE(station.backend->set_gates_apart().has_value());
+  const Begun before = begun_on(gpu);
+  for (const char* name : {"recorded", "spin"}) {
+    auto prepared = station.prepare({kernel_stream("kernel", station.at("gpu0"), name, 1000)}, {{}});
+    station.run(prepared);
+  }
+  EXPECT_EQ(begun_on(gpu)[0], before[0]);
+  EXPECT_GT(begun_on(gpu)[1], before[1] + 1);
+}
+
+TEST_P(GpuConductor, RefusesADriverThatSetsNothingApart) {
+  const AdmittedTaskSet admitted = test::admit(overlapping(two_tasks(station.machine)));
+  std::array<Sums, 2> programs;
+  TaskProgram* const table[] = {&programs[0], &programs[1]};
+  EXPECT_EQ(discover_host()->devices[0].gate_sms, 8);
+  host_cuda::set_splits_sms(false);
+  EXPECT_EQ(discover_host()->devices[0].gate_sms, 0);
+  const auto record = run_tasks(station.executor, admitted, table, led(10));
+  host_cuda::set_splits_sms(true);
+  ASSERT_EQ(record.has_value(), GetParam().gate_sms == 0);
+  EXPECT_TRUE(record || record.error().message.starts_with("cuDeviceGetDevResource")) << record.error().message;
+}
+
 TEST_P(GpuConductor, LeadsNothingWhereTheDriverEndsLongKernels) {
   const AdmittedTaskSet admitted = test::admit(two_tasks(station.machine));
   std::array<Sums, 2> programs;

@@ -35,13 +35,15 @@ class SlowConductor {
         flights_(arrays_.sets()),
         conductor_(arrays_.operations(admitted.tasks().policy == Policy::Edf), batches_.data(), runs_.data(),
                    indices_.data(), flights_.data(), Board{this}) {
-    const Ns whole = admitted.tasks().machine->setup().dispatch.guaranteed.count();
+    const SetupTimes& costs = admitted.tasks().machine->setup();
+    const Ns whole = costs.dispatch.guaranteed.count();
+    visit_ = costs.conductor_visit ? costs.conductor_visit->guaranteed.count() : whole;
     // A job of one batch takes all of it: what is left goes by between the gate and the mark.
-    begin_ = random.between(0, static_cast<int>(whole));
-    end_ = random.between(0, static_cast<int>(whole - begin_));
-    record_ = random.between(0, static_cast<int>(whole - begin_ - end_));
+    const auto part = [&](Ns of) { return random.between(0, static_cast<int>(std::min(of, visit_))); };
+    begin_ = part(whole);
+    end_ = part(whole - begin_);
+    record_ = part(whole - begin_ - end_);
     way_ = whole - begin_ - end_ - record_;
-    visit_ = whole;
   }
   SlowConductor(const SlowConductor&) = delete;  // its conductor has views of its arrays
   SlowConductor& operator=(const SlowConductor&) = delete;
@@ -73,6 +75,8 @@ class SlowConductor {
     void open(std::uint32_t batch, std::uint64_t run) const { slow->open(batch, run); }
     [[nodiscard]] bool has_ended(std::uint32_t batch, std::uint64_t run) const { return slow->has_ended(batch, run); }
     void note_taken(std::uint32_t, std::uint64_t) const {}
+    [[nodiscard]] LedInput input(std::uint32_t, std::uint64_t) const { return LedInput::There; }
+    void settle() const {}
     [[nodiscard]] bool write(const LedRecord& record) const { return slow->write(record); }
     [[nodiscard]] bool is_stopped() const { return slow->is(false); }
     [[nodiscard]] bool is_given_up() const { return slow->is(false); }
@@ -158,7 +162,9 @@ TEST(ConductorVisits, AreInTheBounds) {
   std::uint64_t sets = 0, near = 0;  // responses of 80 % of their bounds and more
   for (std::uint64_t seed = 1; seed <= test::rounds(std::uint64_t{3000}); ++seed) {
     Random random(seed);
-    const Topology machine = test::led_machine(Duration{random.between(5, 200)});
+    const int whole = random.between(5, 200);
+    const auto visit = random.one_in(2) ? std::nullopt : std::optional(Duration{random.between(1, whole)});
+    const Topology machine = test::led_machine(Duration{whole}, visit);
     const TaskSet set = test::drawn_led_set(random, machine);
     const AdmissionVerdict verdict = AdmissionController(planners().front()).decide(set);
     if (!verdict.admitted) continue;

@@ -304,6 +304,7 @@ TEST(Dispatcher, RecordsWhenASkippedJobWasReady) {
   const RunRecord record = run.run(first_jobs(3));
   EXPECT_EQ(record.jobs[2].verdict, JobVerdict::Skipped);
   EXPECT_EQ(record.jobs[2].ready, ready);
+  EXPECT_FALSE(record.jobs[2].broken) << "its task asked for that";
 }
 
 // The third job of a throws, in its input, its work or behind it: the run ends with that sentence, and all records of

@@ -287,13 +287,7 @@ TEST(Replanning, IsDoneByEachPartitionsThread) {
   set.tasks[0].steps.emplace_back(test::make_batch(*set.machine, "  - {from: mem0, to: gpu1, size: 1 kB}\n"));
   for (Task& task : set.tasks) task.period = task.deadline = milliseconds{20};
   RunRecord record = lose_in_both_threads(set);
-  const auto was_too_slow = [&] {
-    const auto lagged = [](const JobRecord& job) {
-      return job.error && job.error->message.starts_with("the host is too");
-    };
-    return std::ranges::any_of(record.jobs, lagged);
-  };
-  for (int attempt = 1; attempt < 50 && was_too_slow(); ++attempt) record = lose_in_both_threads(set);
+  for (int attempt = 1; attempt < 50 && test::was_too_slow(record); ++attempt) record = lose_in_both_threads(set);
   ASSERT_EQ(record.replanned.size(), 2U);
   const bool is_first = record.replanned[0].ended == std::vector{TaskId{0U}};
   const Replanning& of_first_side = record.replanned[is_first ? 0 : 1];

@@ -175,13 +175,17 @@ struct RealRun {
     std::vector<test::WatchedProgram> programs(admitted->tasks().tasks.size());
     std::vector<TaskProgram*> table;
     for (auto& program : programs) {
-      program.instead = [](Job&) { return Expected<void>{}; };
+      program.instead = [this](Job&) {
+        has_begun = true;
+        return Expected<void>{};
+      };
       table.push_back(&program);
     }
     return run_tasks(station.executor, *admitted, table, options).value();
   }
   test::Station station;
   std::unique_ptr<AdmittedTaskSet> admitted;
+  std::atomic<bool> has_begun = false;  ///< a job has run
 };
 
 /// Fires until it is told to stop.
@@ -323,7 +327,7 @@ TEST(TriggeredRun, EndsWhereItsWordIsLost) {
       RealRun run({task, test::task("b", 1000, 1'000'000)}, waiting);
       const auto fired = TriggerWord::open(word.name).value();
       std::jthread other([&] {
-        std::this_thread::sleep_for(std::chrono::milliseconds{5});
+        for (int ms = 0; ms < 10'000 && !run.has_begun; ++ms) std::this_thread::sleep_for(std::chrono::milliseconds{1});
         loss.take(word.path);
       });
       const RunRecord record = run.run({}, 20'000);

@@ -24,6 +24,8 @@ GpuCondition quiet_gpu() {
   gpu.has_display = false;
   gpu.other_programs = 0;
   gpu.others = gpu.reached = 3;
+  gpu.limits_kernels = false;
+  gpu.gate_sms = 8;
   return gpu;
 }
 
@@ -103,6 +105,12 @@ TEST(GpuChecks, OneReachesTheOthers) {
   EXPECT_EQ(found("GPUs reached", [](GpuCondition&) {}), "ok: 3 of 3");
   EXPECT_EQ(found("GPUs reached", [](GpuCondition& gpu) { gpu.reached = 1; }), "risk: 1 of 3");
   EXPECT_EQ(found("GPUs reached", [](GpuCondition& gpu) { gpu.others = gpu.reached = 0; }), "ok: no other GPU");
+}
+
+TEST(GpuChecks, AGpuCanLeadJobs) {
+  EXPECT_EQ(found("conductor", [](GpuCondition&) {}), "ok: a GPU, gates on 8 multiprocessors");
+  EXPECT_EQ(found("conductor", [](GpuCondition& gpu) { gpu.gate_sms = 0; }), "risk: a GPU, gates beside kernels");
+  EXPECT_EQ(found("conductor", [](GpuCondition& gpu) { gpu.limits_kernels = true; }), "risk: the host");
 }
 
 TEST(GpuChecks, NobodyElseUsesTheGpu) {

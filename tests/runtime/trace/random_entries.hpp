@@ -44,6 +44,7 @@ inline JobEntry random_entry(Random& random) {
   if (entry.broken && random.one_in(2)) entry.broken->by = TaskId(random.below(5));
   if (entry.finish && random.one_in(3)) entry.seen = *entry.finish + random_time(random);
   entry.overwritten = random.one_in(5);
+  entry.reused_input = random.one_in(5);
   return entry;
 }
 

@@ -20,7 +20,7 @@ using oracle::timing;
 using Tasks = std::vector<TaskTiming>;
 
 using test::kLargest;
-constexpr std::int64_t kNone = -1;  ///< no worst response
+constexpr std::int64_t kNoResponse = -1;  ///< no worst response
 
 Answer answer(const Tasks& tasks, Policy policy = Policy::Dm) { return np_fp_response_time(tasks, policy).answer; }
 
@@ -168,7 +168,7 @@ TEST(NpFpResponseTime, BoundsABusyPeriodThatNeverEnds) {
 TEST(NpFpResponseTime, LeavesTheResponseOpenUnderOverload) {
   const Verdict verdict = np_fp_response_time(Tasks{timing(2, 4, 5), timing(3, 5, 8)}, Policy::Dm);
   EXPECT_EQ(verdict.answer, Answer::NotSchedulable);
-  EXPECT_EQ(verdict.worst_response, responses({5, kNone}));
+  EXPECT_EQ(verdict.worst_response, responses({5, kNoResponse}));
   ASSERT_TRUE(verdict.witness.has_value());
   EXPECT_EQ(verdict.witness->task, TaskId{1u});
   EXPECT_EQ(verdict.witness->interval, Duration{28});
@@ -181,7 +181,7 @@ TEST(NpFpResponseTime, LeavesTheResponseOpenUnderOverload) {
 TEST(NpFpResponseTime, StarvesATaskBelowFullUtilization) {
   const Verdict verdict = np_fp_response_time(Tasks{timing(2, 4, 4), timing(2, 4, 5), timing(1, 100, 100)}, Policy::Dm);
   EXPECT_EQ(verdict.answer, Answer::NotSchedulable);
-  EXPECT_EQ(verdict.worst_response, responses({4, 5, kNone}));
+  EXPECT_EQ(verdict.worst_response, responses({4, 5, kNoResponse}));
   ASSERT_TRUE(verdict.witness.has_value());
   EXPECT_EQ(verdict.witness->interval, Duration{100});
   EXPECT_EQ(verdict.witness->load, Duration{101});
@@ -235,7 +235,7 @@ TEST(NpFpResponseTime, DoesNotWrapNearTheLargestNumbers) {
   const Verdict late =
       np_fp_response_time(Tasks{implicit(half, kLargest), implicit(half, kLargest), implicit(1, kLargest)}, Policy::Rm);
   EXPECT_EQ(late.answer, Answer::NotSchedulable);
-  EXPECT_EQ(late.worst_response, responses({kNone, kNone, kNone}));
+  EXPECT_EQ(late.worst_response, responses({kNoResponse, kNoResponse, kNoResponse}));
   EXPECT_FALSE(late.witness.has_value());
   EXPECT_FALSE(late.reason.empty());
 }

@@ -89,10 +89,12 @@ TEST(LedSet, AGpuLeadsWhereDeadlinesAreAtTheDevice) {
   EXPECT_EQ(by_host.host_away, Duration{0});
 }
 
-TEST(LedSet, OnlyAGpuRunsIntoBuffersThatAConsumerHas) {
-  const std::string text = one_task(", late_consumer: overwrite");
+TEST(LedSet, OnlyAGpuRunsWhereTheProgramIsLate) {
+  const std::string text = one_task(", late_consumer: overwrite"), reuses = one_task(", late_input: reuse");
   EXPECT_EQ(at_device(text).tasks.front().late_consumer, LateConsumer::Overwrite);
   EXPECT_EQ(at_device(one_task()).tasks.front().late_consumer, LateConsumer::Drop);
+  EXPECT_EQ(at_device(reuses).tasks.front().late_input, LateInput::Reuse);
+  EXPECT_EQ(at_device(one_task()).tasks.front().late_input, LateInput::Drop);
   const auto why = [](const std::string& of, const Topology& on) {
     const auto refused = load(of, on);
     return refused ? "it is not refused" : refused.error().text();
@@ -106,7 +108,12 @@ TEST(LedSet, OnlyAGpuRunsIntoBuffersThatAConsumerHas) {
       << why(text, machine());
   EXPECT_NE(why("deadline_at: device\n" + text, machine(kHostCosts)).find(only + ": machine 'm' has no costs"),
             std::string::npos);
-  EXPECT_EQ(why(one_task(", late_consumer: drop"), machine()), "it is not refused");
+  EXPECT_EQ(why(one_task(", late_consumer: drop, late_input: drop"), machine()), "it is not refused");
+  EXPECT_NE(why(reuses, machine())
+                .find("only where a GPU leads do jobs have the input of an earlier one, and the host leads this set, "
+                      "which has no 'deadline_at: device', or asks for the host; leave 'late_input' out"),
+            std::string::npos)
+      << why(reuses, machine());
 }
 
 TEST(LedSet, ASetOnTheMachineOfAnotherConductorGetsItsOwn) {
@@ -165,10 +172,24 @@ TaskSet overlapping(const std::string& tasks, const Topology& on = machine()) {
 constexpr std::string_view kKernelTask =
     "- {name: b, period: 10 ms, job: [{batch: [{kernel: {on: gpu0, time: 20 us}}]}]}\n";
 
-TEST(LedSet, AGpuLeadsJobsThatOverlapWhereItIsAskedTo) {
-  const TaskSet by_host = at_device("overlap: on\n" + one_task());
-  EXPECT_FALSE(by_host.led_by_gpu);
-  EXPECT_EQ(by_host.why_host, "its jobs overlap, and then a GPU leads where it is asked to; write 'conductor: gpu'");
+/// The same machine, whose GPUs set multiprocessors apart for gates.
+Topology with_gates_apart(const Topology& of = machine()) {
+  return test::changed(of, [](MachineSpec& spec) { spec.conductor_sms = 8; });
+}
+
+// Gates of copies have multiprocessors of their own where the machine has some apart, and kernels run beside them.
+TEST(LedSet, AGpuLeadsJobsThatOverlap) {
+  const std::string with_kernels = "overlap: on\n" + one_task() + std::string(kKernelTask);
+  for (const TaskSet& set :
+       {at_device(with_kernels), at_device(with_kernels, with_gates_apart()), at_device("overlap: on\n" + one_task())})
+    EXPECT_TRUE(set.led_by_gpu);
+  for (const auto& [set, apart] :
+       {std::pair(at_device(with_kernels, with_gates_apart()), true),
+        {at_device(with_kernels), false},
+        {at_device("overlap: on\n" + one_task(), with_gates_apart()), false},
+        {at_device("overlap: off\n" + one_task() + std::string(kKernelTask), with_gates_apart()), false},
+        {overlapping(one_task() + std::string(kKernelTask)), false}})
+    EXPECT_EQ(sets_gates_apart(set), apart);
   EXPECT_EQ(overlapping(one_task()).overlap, Overlap::On);
   EXPECT_TRUE(overlapping(one_task()).led_by_gpu);
   EXPECT_TRUE(overlapping("preemption: between_batches\ncut: 2 kB\n" + one_task()).led_by_gpu)
@@ -185,6 +206,16 @@ TEST(LedSet, BoundsOfJobsThatOverlapAreThoseOfTheConductor) {
   ASSERT_TRUE(verdict.admitted.has_value());
   EXPECT_EQ(verdict.worst_responses[0], std::chrono::microseconds(190));
   EXPECT_EQ(verdict.worst_responses[1], std::chrono::microseconds(160));
+  const TaskSet apart = overlapping(one_task() + std::string(kKernelTask), with_gates_apart());
+  EXPECT_EQ(promised(apart), std::chrono::microseconds(150)) << "neither waits for the kernel";
+}
+
+// Where a visit is known to take 2 us, there are five of these in place of 10 us each, and the way of 10 us.
+TEST(LedSet, VisitsCountWhatTheyTake) {
+  const Topology visited = machine(std::string(kAllCosts) + ", conductor_visit: 2 us");
+  EXPECT_EQ(promised(overlapping(one_task(), visited)), std::chrono::microseconds(80));
+  EXPECT_EQ(promised(at_device("overlap: off\n" + one_task(), visited)),
+            promised(at_device("overlap: off\n" + one_task())));
 }
 
 // Three copies and 46 kernels in one step: a visit compares 2 + 49 + 4 x 2 words, more than the 48 that `conductor`

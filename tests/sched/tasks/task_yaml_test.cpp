@@ -280,7 +280,8 @@ TEST(TaskYaml, RefusesTasksThatAreNone) {
       {"  - a\n",
        "t.yaml:5:5: a task is a map with the keys name, after, period, deadline, jitter, offset, buffers, job, wcet, "
        "priority, "
-       "best_case, cut, overrun, budget, suspend_after, release, trigger, early_trigger, missing_after, late_consumer"},
+       "best_case, cut, overrun, budget, suspend_after, release, trigger, early_trigger, missing_after, late_consumer, "
+       "late_input"},
   };
   for (const Refusal& refusal : refusals) EXPECT_EQ(folder.error(file(refusal.tasks)), refusal.error) << refusal.tasks;
 }
@@ -410,8 +411,8 @@ TEST(TaskYaml, ReadsThePlannerThatTheFileAsksFor) {
   EXPECT_EQ(set->planner, find_planner("gate_search"));
   EXPECT_EQ(folder.load("version: 1\n" + task)->planner, nullptr);
   EXPECT_EQ(folder.error("version: 1\nplanner: fastest\n" + task),
-            "t.yaml:2:10: 'fastest' is no planner; write one of completion_aligned, all_at_once, bandwidth_allocation, "
-            "static_allocation, time_division, gate_search");
+            "t.yaml:2:10: 'fastest' is no planner; write one of best, completion_aligned, all_at_once, "
+            "bandwidth_allocation, static_allocation, time_division, gate_search");
 }
 
 // Two tasks copy 1 MB each over one link of 1 GB/s, 1 ms alone. Each batch by itself keeps the whole link; as one of

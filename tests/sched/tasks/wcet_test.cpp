@@ -57,7 +57,7 @@ TEST(BatchWcet, SaturatesAtTheLongestDuration) {
 }
 
 /// 500 bytes/ns usually, never below 250; 10 ns before every batch; 10 % and 3 ns of margin.
-Topology machine(const std::string& further_costs = "") {
+Topology plain_machine(const std::string& further_costs = "") {
   return test::make_machine(R"(  vertices:
     mem0: {kind: memory}
     gpu0: {kind: gpu}
@@ -86,7 +86,7 @@ Task job_of(std::vector<JobStep> steps) {
 // 100 kB / 250 = 400 ns, the kernel's worst 90, set-up 10: 500. x 1.1 = 550, + 3 = 553.
 // Nominal it would be 200 + 20 + 10 = 230.
 TEST(JobBound, TakesGuaranteedBandwidthsAndWorstKernels) {
-  const Topology m = machine();
+  const Topology m = plain_machine();
   const JobBound bound = bound_job(job_of({there(m)}), m, planners().front());
   EXPECT_EQ(bound.wcet.bound(), Duration{553});
   ASSERT_EQ(bound.plans.size(), 1U);
@@ -96,7 +96,7 @@ TEST(JobBound, TakesGuaranteedBandwidthsAndWorstKernels) {
 
 // 553 as above; 37 on the host, without margin; 20 kB / 100 = 200, + 10 = 210, x 1.1 = 231, + 3 = 234. In all 824.
 TEST(JobBound, AddsBatchesAndHostSteps) {
-  const Topology m = machine();
+  const Topology m = plain_machine();
   const JobBound bound = bound_job(job_of({there(m), HostStep{Duration{37}}, back(m)}), m, planners().front());
   EXPECT_EQ(bound.wcet.bound(), Duration{824});
   ASSERT_EQ(bound.plans.size(), 2U);
@@ -105,7 +105,7 @@ TEST(JobBound, AddsBatchesAndHostSteps) {
 
 // 553 and 234 as above. Host steps in front go with the first batch, those behind one with that.
 TEST(JobBound, FallsIntoPartsThatBatchesBegin) {
-  const Topology m = machine();
+  const Topology m = plain_machine();
   const auto regions = [&](std::vector<JobStep> steps) {
     return bound_job(job_of(std::move(steps)), m, planners().front()).regions;
   };
@@ -122,7 +122,8 @@ TEST(JobBound, FallsIntoPartsThatBatchesBegin) {
 // 553 and 234 as above, and twice 8 for dispatching: 803. The job is held up once, by 100: 903. Where others may come
 // between its regions each of them may be held up: 661 + 342 = 1003. A job without batches is not.
 TEST(JobBound, AddsWhatDispatchingCostsAndWhatHoldsAJobUp) {
-  const Topology m = machine(", dispatch: {nominal: 5 ns, guaranteed: 8 ns}, job: {nominal: 0, guaranteed: 100 ns}");
+  const Topology m =
+      plain_machine(", dispatch: {nominal: 5 ns, guaranteed: 8 ns}, job: {nominal: 0, guaranteed: 100 ns}");
   const JobBound bound = bound_job(job_of({there(m), back(m)}), m, planners().front());
   EXPECT_EQ(bound.wcet.bound(), Duration{903});
   EXPECT_EQ(bound.regions, (std::vector<Duration>{Duration{661}, Duration{342}}));
@@ -135,9 +136,9 @@ TEST(JobBound, TakesADeclaredWcetAsItIs) {
   Task task = job_of({});
   task.declared_wcet = Duration{1234};
   EXPECT_EQ(bound_job(task, std::nullopt, planners().front()).wcet.bound(), Duration{1234});
-  EXPECT_EQ(bound_job(task, machine(), planners().front()).wcet.bound(), Duration{1234});
+  EXPECT_EQ(bound_job(task, plain_machine(), planners().front()).wcet.bound(), Duration{1234});
   task.declared_wcet = Duration{0};
-  EXPECT_EQ(bound_job(task, machine(), planners().front()).wcet.bound(), Duration{0});
+  EXPECT_EQ(bound_job(task, plain_machine(), planners().front()).wcet.bound(), Duration{0});
 }
 
 TEST(JobBound, SaturatesToo) {
@@ -146,7 +147,7 @@ TEST(JobBound, SaturatesToo) {
 }
 
 TEST(JobBoundDeath, BatchesWithoutAMachineAreABug) {
-  const Task task = job_of({there(machine())});
+  const Task task = job_of({there(plain_machine())});
   EXPECT_DEATH((void)bound_job(task, std::nullopt, planners().front()), "comes with its machine");
 }
 

@@ -124,6 +124,8 @@ void Device::hang_next_kernel() const { gpu(ordinal_).hangs_next = true; }
 void Device::release() const { ++gpu(ordinal_).releases; }
 void Device::copy_rate(double bytes_per_ns) const { gpu(ordinal_).copy_rate = bytes_per_ns; }
 void Device::memory(std::size_t size) const { gpu(ordinal_).memory = size; }
+std::uint64_t Device::computing_on(int sms) const { return gpu(ordinal_).computing_on[static_cast<std::size_t>(sms)]; }
+std::uint64_t Device::waiting_on(int sms) const { return gpu(ordinal_).waiting_on[static_cast<std::size_t>(sms)]; }
 Instant Device::timer() const { return gpu(ordinal_).now(); }
 std::uint64_t Device::unfinished() const {
   std::uint64_t count = 0;
@@ -136,6 +138,7 @@ void set_driver_version(int version) { host().version = version; }
 void set_peer_access(bool reaches) { host().peer_access = reaches; }
 void set_memory_operations(bool work) { host().memory_operations = work; }
 void set_limits_kernels(bool limits) { host().limits_kernels = limits; }
+void set_splits_sms(bool splits) { host().splits_sms = splits; }
 void set_graphs_expand(bool expand) { host().graphs_expand = expand; }
 
 void fail_next(const std::string& function, int status, int before) {

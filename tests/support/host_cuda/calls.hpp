@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <vector>
 
 #include "tests/support/host_cuda/gpu.hpp"
 
@@ -30,6 +31,7 @@ struct Host {
   std::atomic<bool> memory_operations{true};
   std::atomic<bool> graphs_expand{false};
   std::atomic<bool> limits_kernels{false};
+  std::atomic<bool> splits_sms{true};
 };
 [[nodiscard]] Host& host();
 
@@ -61,7 +63,15 @@ cudaError_t enqueue(cudaStream_t stream, Operation operation);
 [[nodiscard]] Operation hanging(Gpu& gpu);
 
 /// What calls of the runtime do that the driver has, too.
-cudaError_t enqueue_copy(cudaStream_t stream, void* to, const void* from, std::size_t size);
+
+struct Copy {
+  void* to;
+  const void* from;
+  std::size_t size;
+};
+/// Copies as one operation. One from or to host memory that is not pinned waits for its turn in the calling thread; so
+/// does one from memory of the host to memory of the host.
+cudaError_t enqueue_copies(cudaStream_t stream, std::vector<Copy> copies, cudaMemcpyKind kind);
 cudaError_t record_event(cudaEvent_t event, cudaStream_t stream);
 [[nodiscard]] cudaError_t query_event(cudaEvent_t event);
 

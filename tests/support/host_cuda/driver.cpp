@@ -1,6 +1,9 @@
 // The functions of the driver that programs look up.
+#include <algorithm>
 #include <cstring>
+#include <memory>
 #include <tuple>
+#include <vector>
 
 #include <cuda.h>
 
@@ -76,6 +79,65 @@ CUresult name_of(CUresult status, const char** name) {
   return CUDA_SUCCESS;
 }
 
+/// Multiprocessors of a GPU, all or a part, where their number is all that is asked for. Its address is the handle.
+struct Sms {
+  int device = 0;
+  int count = 0;
+  std::vector<std::weak_ptr<CUstream_st>> streams{};
+};
+
+CUresult sms_of(CUdevice, CUdevResource* resource, CUdevResourceType type) {
+  if (type != CU_DEV_RESOURCE_TYPE_SM || !host().splits_sms) return CUDA_ERROR_NOT_SUPPORTED;
+  *resource = {};
+  resource->type = type;
+  resource->sm.smCount = kSms;
+  return CUDA_SUCCESS;
+}
+
+/// One group at most, of a multiple of `kFewestSms`.
+CUresult split_sms(CUdevResource* groups, unsigned* count, const CUdevResource* all, CUdevResource* rest, unsigned,
+                   unsigned least) {
+  const unsigned wanted = (std::max(least, 1U) + kFewestSms - 1) / kFewestSms * kFewestSms;
+  if (*count != 1 || wanted > all->sm.smCount) return CUDA_ERROR_INVALID_VALUE;
+  groups[0] = *rest = *all;
+  groups[0].sm.smCount = wanted;
+  rest->sm.smCount -= wanted;
+  return CUDA_SUCCESS;
+}
+
+CUresult describe_sms(CUdevResourceDesc* described, CUdevResource* parts, unsigned count) {
+  if (count != 1) return CUDA_ERROR_INVALID_VALUE;
+  thread_local Sms last;
+  last.count = static_cast<int>(parts->sm.smCount);
+  *described = reinterpret_cast<CUdevResourceDesc>(&last);
+  return CUDA_SUCCESS;
+}
+
+CUresult make_green(CUgreenCtx* made, CUdevResourceDesc described, CUdevice device, unsigned flags) {
+  if (const int planned = planned_failure("cuGreenCtxCreate"); planned != 0) return static_cast<CUresult>(planned);
+  if (flags != CU_GREEN_CTX_DEFAULT_STREAM) return CUDA_ERROR_INVALID_VALUE;
+  *made = reinterpret_cast<CUgreenCtx>(new Sms{device, reinterpret_cast<const Sms*>(described)->count});
+  return CUDA_SUCCESS;
+}
+
+/// A context whose streams are not all destroyed takes its GPU with it.
+CUresult destroy_green(CUgreenCtx context) {
+  const std::unique_ptr<Sms> sms(reinterpret_cast<Sms*>(context));
+  for (const auto& known : sms->streams)
+    if (const auto stream = known.lock(); stream != nullptr && !stream->destroyed)
+      gpu(sms->device).break_with(cudaErrorContextIsDestroyed);
+  return CUDA_SUCCESS;
+}
+
+CUresult make_green_stream(CUstream* stream, CUgreenCtx context, unsigned flags, int) {
+  if (flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
+  Sms& sms = *reinterpret_cast<Sms*>(context);
+  *stream = gpu(sms.device).make_stream(false);
+  (*stream)->sms = sms.count;
+  sms.streams.push_back((*stream)->weak_from_this());
+  return CUDA_SUCCESS;
+}
+
 struct Entry {
   const char* name;
   void* function;
@@ -85,6 +147,12 @@ const Entry kEntries[] = {
     {"cuStreamWriteValue32", reinterpret_cast<void*>(write_value)},
     {"cuStreamBatchMemOp", reinterpret_cast<void*>(batch_operations)},
     {"cuDeviceGet", reinterpret_cast<void*>(device_of)},
+    {"cuDeviceGetDevResource", reinterpret_cast<void*>(sms_of)},
+    {"cuDevSmResourceSplitByCount", reinterpret_cast<void*>(split_sms)},
+    {"cuDevResourceGenerateDesc", reinterpret_cast<void*>(describe_sms)},
+    {"cuGreenCtxCreate", reinterpret_cast<void*>(make_green)},
+    {"cuGreenCtxDestroy", reinterpret_cast<void*>(destroy_green)},
+    {"cuGreenCtxStreamCreate", reinterpret_cast<void*>(make_green_stream)},
     {"cuDeviceGetAttribute", reinterpret_cast<void*>(attribute_of)},
     {"cuGetErrorName", reinterpret_cast<void*>(name_of)},
     {"cuCtxGetCurrent", reinterpret_cast<void*>(cuCtxGetCurrent)},
@@ -96,6 +164,7 @@ const Entry kEntries[] = {
     {"cuEventRecord", reinterpret_cast<void*>(cuEventRecord)},
     {"cuMemHostRegister", reinterpret_cast<void*>(cuMemHostRegister)},
     {"cuMemHostUnregister", reinterpret_cast<void*>(cuMemHostUnregister)},
+    {"cuMemcpy2DAsync", reinterpret_cast<void*>(cuMemcpy2DAsync)},
     {"cuMemcpyDtoHAsync", reinterpret_cast<void*>(cuMemcpyDtoHAsync)},
     {"cuMemcpyHtoDAsync", reinterpret_cast<void*>(cuMemcpyHtoDAsync)},
     {"cuPointerGetAttributes", reinterpret_cast<void*>(cuPointerGetAttributes)},

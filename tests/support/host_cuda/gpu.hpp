@@ -19,6 +19,9 @@ namespace tutti::internal::host_cuda {
 class Gpu;
 struct HardwareQueue;
 
+/// Multiprocessors of a GPU, and how many at least are set apart from the others.
+inline constexpr int kSms = 132, kFewestSms = 8;
+
 struct Capture;
 
 }  // namespace tutti::internal::host_cuda
@@ -49,8 +52,9 @@ struct Capture {
 struct CUstream_st : std::enable_shared_from_this<CUstream_st> {
   tutti::internal::host_cuda::Gpu* gpu = nullptr;
   tutti::internal::host_cuda::HardwareQueue* queue = nullptr;
-  bool blocking = false;   ///< it synchronizes with the default stream
-  bool destroyed = false;  ///< the GPU's lock guards it
+  bool blocking = false;                       ///< it synchronizes with the default stream
+  int sms = tutti::internal::host_cuda::kSms;  ///< multiprocessors for what it launches or records
+  bool destroyed = false;                      ///< the GPU's lock guards it
   std::atomic<std::uint64_t> enqueued{0}, ended{0};
   tutti::internal::host_cuda::Instant end = 0;  ///< of its last operation; the GPU's thread alone uses it
   std::atomic<tutti::internal::host_cuda::Capture*> capture{nullptr};
@@ -139,6 +143,8 @@ class Gpu {
   /// Captures under way of streams that synchronize with the default stream: it takes no calls then, of any thread.
   std::atomic<int> blocking_captures{0};
   std::atomic<std::uint64_t> releases{0};
+  /// Kernels that have begun on so many multiprocessors: those that compute, and those that only wait or mark.
+  std::array<std::atomic<std::uint64_t>, kSms + 1> computing_on{}, waiting_on{};
   std::set<int> peers;  ///< whose memory it reaches; the lock of `memory.cpp` guards it
 
  private:

@@ -48,6 +48,10 @@ class Device {
   void memory(std::size_t size) const;
   /// Operations that were enqueued and have not ended.
   [[nodiscard]] std::uint64_t unfinished() const;
+  /// Kernels that have begun where streams have so many multiprocessors, of 132: those that compute, and those that
+  /// wait or mark.
+  [[nodiscard]] std::uint64_t computing_on(int sms) const;
+  [[nodiscard]] std::uint64_t waiting_on(int sms) const;
   /// Its timer now.
   [[nodiscard]] Instant timer() const;
 
@@ -67,6 +71,8 @@ void set_peer_access(bool reaches);
 void set_memory_operations(bool work);
 /// Whether the driver says that it ends kernels that take seconds, as with a display. At first it does not.
 void set_limits_kernels(bool limits);
+/// Whether the driver makes green contexts. At first it does.
+void set_splits_sms(bool splits);
 /// Whether the kernels of a graph are launched one by one, as under a sanitizer. At first they are not.
 void set_graphs_expand(bool expand);
 /// Blocks of a fused kernel that a GPU has at once. At first 4.

@@ -29,6 +29,7 @@ struct HostMemory {
   static void put(Word* word, Word value) {
     store(word, value);
   }
+  static void settle() { std::atomic_thread_fence(std::memory_order_seq_cst); }
   static std::uint64_t exchange(std::uint64_t* word, std::uint64_t was, std::uint64_t value) {
     return std::atomic_ref(*word).compare_exchange_strong(was, value) ? value : was;
   }
@@ -51,10 +52,10 @@ void launch_stepping(cudaStream_t stream, const LedWork& work, const Conductor& 
 
 }  // namespace
 
-void launch_led_gate(cudaStream_t stream, LedGate* gate, const LedLane* lane, bool base, std::uint64_t offset) {
+void launch_led_gate(cudaStream_t stream, const LedHold& hold) {
   host_cuda::launch_gate(
-      stream, [=](Instant, Instant now) { return at(passes_gate<HostMemory>(gate, lane, base, offset, now), now); },
-      {gate, lane});
+      stream, [looks = LedLooks<HostMemory>(hold)](Instant, Instant now) mutable { return at(looks.passes(now), now); },
+      {hold.gate, hold.lane, hold.ended});
 }
 
 void launch_led_wait(cudaStream_t stream, const LedLane* other, std::uint32_t steps, std::uint32_t step,
@@ -73,7 +74,7 @@ void launch_led_step(cudaStream_t stream, LedLane* lane) {
                          {lane});
 }
 
-void launch_led_end(cudaStream_t stream, LedLane* lane, std::uint32_t* ended) {
+void launch_led_end(cudaStream_t stream, LedLane* lane, LedEnd* ended) {
   host_cuda::launch_gate(stream,
                          [=](Instant, Instant now) -> Ended {
                            mark_end<HostMemory>(lane, ended);

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <set>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/support/host_cuda/calls.hpp"
@@ -13,12 +14,6 @@
 namespace tutti::internal::host_cuda {
 namespace {
 
-struct Copy {
-  void* to;
-  const void* from;
-  std::size_t size;
-};
-
 bool is_on_gpu(const void* address) {
   const auto region = region_of(address);
   return region && region->device >= 0;
@@ -26,6 +21,7 @@ bool is_on_gpu(const void* address) {
 
 /// Whether both ends hold the bytes, and lie where the kind of the copy says.
 bool is_valid(const Copy& copy, cudaMemcpyKind kind) {
+  if (copy.size > 0 && (copy.to == nullptr || copy.from == nullptr)) return false;
   if (!holds(copy.to, copy.size) || !holds(copy.from, copy.size)) return false;
   if (kind == cudaMemcpyDefault || copy.size == 0) return true;
   const bool to = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
@@ -50,25 +46,6 @@ Operation copying(Gpu& gpu, std::vector<Copy> copies) {
 std::mutex& copies_within_the_host() {
   static std::mutex mutex;
   return mutex;
-}
-
-/// A copy from or to host memory that is not pinned waits for its turn in the calling thread; so does one from memory
-/// of the host to memory of the host.
-cudaError_t enqueue_copies(cudaStream_t handle, std::vector<Copy> copies, cudaMemcpyKind kind) {
-  CUstream_st* stream = nullptr;
-  if (const cudaError_t status = find_stream(handle, stream); status != cudaSuccess) return status;
-  bool waits = false, within_the_host = false;
-  for (const Copy& copy : copies) {
-    if (!is_valid(copy, kind)) return cudaErrorInvalidValue;
-    waits |= copy.size > 0 && (!region_of(copy.to) || !region_of(copy.from));
-    within_the_host |= copy.size > 0 && !is_on_gpu(copy.to) && !is_on_gpu(copy.from);
-  }
-  std::unique_lock lock(copies_within_the_host(), std::defer_lock);
-  if (within_the_host) lock.lock();
-  const Copy first = copies.empty() ? Copy{} : copies.front();
-  const cudaError_t status = enqueue(
-      *stream, CUgraphNode_st{cudaGraphNodeTypeMemcpy, copying(*stream->gpu, std::move(copies)), first.to, first.from});
-  return status == cudaSuccess && (waits || within_the_host) ? wait_for(*stream, stream->enqueued) : status;
 }
 
 /// A function of the host is called once, when its turn has come, and ends when it returns.
@@ -180,6 +157,14 @@ cudaError_t blocking_launch(CUstream_st& stream, cudaError_t launched) {
   return launched == cudaSuccess && waits ? host_cuda::wait_for(stream, stream.enqueued) : launched;
 }
 
+/// A kernel that is counted as it begins.
+Operation counted(std::atomic<std::uint64_t>& begun, Operation kernel) {
+  return [&begun, kernel = std::move(kernel), first = true](Instant begin, Instant now) mutable {
+    if (std::exchange(first, false)) ++begun;
+    return kernel(begin, now);
+  };
+}
+
 /// Launches a kernel into a stream of the current GPU.
 void launch_into(cudaStream_t handle, Operation kernel, const std::vector<const void*>& touches, bool computes) {
   static_cast<void>(call("cudaLaunchKernel", Scope::Device, [&] {
@@ -194,6 +179,8 @@ void launch_into(cudaStream_t handle, Operation kernel, const std::vector<const 
           return std::nullopt;
         };
     if (computes && stream->capture == nullptr && gpu.hangs_next.exchange(false)) kernel = hanging(gpu);
+    kernel = counted((computes ? gpu.computing_on : gpu.waiting_on)[static_cast<std::size_t>(stream->sms)],
+                     std::move(kernel));
     return blocking_launch(*stream, enqueue(*stream, CUgraphNode_st{cudaGraphNodeTypeKernel, std::move(kernel), nullptr,
                                                                     nullptr, computes}));
   }));
@@ -201,8 +188,21 @@ void launch_into(cudaStream_t handle, Operation kernel, const std::vector<const 
 
 }  // namespace
 
-cudaError_t enqueue_copy(cudaStream_t stream, void* to, const void* from, std::size_t size) {
-  return enqueue_copies(stream, {{to, from, size}}, cudaMemcpyDefault);
+cudaError_t enqueue_copies(cudaStream_t handle, std::vector<Copy> copies, cudaMemcpyKind kind) {
+  CUstream_st* stream = nullptr;
+  if (const cudaError_t status = find_stream(handle, stream); status != cudaSuccess) return status;
+  bool waits = false, within_the_host = false;
+  for (const Copy& copy : copies) {
+    if (!is_valid(copy, kind)) return cudaErrorInvalidValue;
+    waits |= copy.size > 0 && (!region_of(copy.to) || !region_of(copy.from));
+    within_the_host |= copy.size > 0 && !is_on_gpu(copy.to) && !is_on_gpu(copy.from);
+  }
+  std::unique_lock lock(copies_within_the_host(), std::defer_lock);
+  if (within_the_host) lock.lock();
+  const Copy first = copies.empty() ? Copy{} : copies.front();
+  const cudaError_t status = enqueue(
+      *stream, CUgraphNode_st{cudaGraphNodeTypeMemcpy, copying(*stream->gpu, std::move(copies)), first.to, first.from});
+  return status == cudaSuccess && (waits || within_the_host) ? wait_for(*stream, stream->enqueued) : status;
 }
 
 cudaError_t record_event(cudaEvent_t event, cudaStream_t stream) { return record(*event, stream); }
