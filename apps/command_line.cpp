@@ -10,6 +10,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include "apps/exit_code.hpp"
@@ -68,13 +69,14 @@ std::string nearest(std::string_view word, const std::vector<std::string>& known
   return internal::suggestion(word, std::vector<std::string_view>(known.begin(), known.end()));
 }
 
-/// The error for a first word that is no command, with "did you mean"; empty for a command, an option, and where there
-/// are no commands.
+/// The error for a first word that is no command, with "did you mean", or is missing; empty where there are no
+/// commands.
 std::string unknown_command(const Deepest& at) {
   std::vector<std::string> names;
   for (const CLI::App* command : commands_of(*at.app)) names.push_back(command->get_name());
   const auto behind = behind_options(at.rest);
-  if (names.empty() || behind.empty()) return "";
+  if (names.empty()) return "";
+  if (behind.empty()) return fmt::format("a command is missing: one of {};", fmt::join(names, ", "));
   const std::string_view word = behind.front();
   return fmt::format("there is no command '{}';{}", word, nearest(word, names));
 }

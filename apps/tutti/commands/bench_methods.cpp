@@ -118,7 +118,7 @@ int bench_methods(const MethodsCommand& command) {
   const auto record = compare(command, *options, *backend, *machine);
   if (!record) return report_error(record.error());
   if (command.json) {
-    programs::print("{}", json_report(methods_json(*record)));
+    programs::print("{}", json_report(json_of(methods_output(*record))));
   } else {
     programs::print("{}", methods_text(*record));
   }

@@ -259,6 +259,8 @@ Expected<CostMeasurements> measure_costs_of(Rig& rig, const LiveOptions& options
   auto led = measure_led_costs(rig.executor(), plan_led_costs(rig.machine(), costs), costs);
   if (!led) return tl::unexpected(std::move(led.error()));
   found.led = *std::move(led);
+  if (found.led.empty()) return found;
+  if (auto ok = measure_bursts(rig.executor(), costs, found); !ok) return tl::unexpected(std::move(ok.error()));
   return found;
 }
 

@@ -75,14 +75,13 @@ Expected<TunableParameter> find_of_task(const TaskStudy& study, const CapacityCo
                   command.task));
 }
 
-/// The planner of --planner; without it all planners, but a searching one only where the set asks for it. A null stands
-/// for jobs that overlap, which use no planner.
+/// The planner of --planner; without it that of the set and all that do not search. A null stands for jobs that
+/// overlap, which use no planner.
 Expected<std::vector<const Planner*>> chosen_planners(const FileOptions& options, const TaskSet& set) {
-  return options.given_planner().map([&](const Planner* given) {
+  return options.chosen_planner(&set).map([&](const Planner* of_set) {
     std::vector<const Planner*> chosen;
     for (const Planner& planner : planners())
-      if (given != nullptr ? &planner == given : !planner.searches || &planner == set.planner)
-        chosen.push_back(&planner);
+      if (&planner == of_set || (options.planner.empty() && !planner.searches)) chosen.push_back(&planner);
     if (set.overlap == Overlap::On) chosen.clear();
     if (set.overlap != Overlap::Off) chosen.push_back(nullptr);
     return chosen;
@@ -109,6 +108,10 @@ std::optional<CapacityPoint> point_at(const TaskStudy& study, const TunableParam
   const auto set = with_value(study, tunable, value);
   if (!set) return std::nullopt;
   const AdmissionVerdict verdict = decide(planner, *set);
+  if (verdict.answer != Answer::Schedulable)
+    if (const auto by_host = led_by_host_instead(study))
+      if (const auto point = point_at(*by_host, tunable, planner, value); point && point->answer == Answer::Schedulable)
+        return point;
   return CapacityPoint{value, verdict.answer, verdict.utilization, critical_scaling_factor(*set, verdict)};
 }
 
@@ -126,13 +129,17 @@ bool lasts_while_away(const TaskSet& set, const Planner* planner) {
 
 CapacityRow find_row(const TaskStudy& study, const CapacityAnswer& answer, const Planner* planner) {
   const TunableParameter& tunable = answer.tunable;
-  int further = 0;
-  const auto holds = [&](std::int64_t value) {
-    const auto set = with_value(study, tunable, value);
+  const auto holds_by = [&](const TaskStudy& by, std::int64_t value, int& further) {
+    const auto set = with_value(by, tunable, value);
     if (!set) return false;
     const CutAnswer found = controller_of(planner).answer_after(in_row(*set, planner), further);
     further = found.further;
     return found.answer == Answer::Schedulable && lasts_while_away(*set, planner);
+  };
+  const auto by_host = led_by_host_instead(study);
+  int further = 0, further_by_host = 0;
+  const auto holds = [&](std::int64_t value) {
+    return holds_by(study, value, further) || (by_host && holds_by(*by_host, value, further_by_host));
   };
   CapacityRow row;
   row.planner = planner;
@@ -272,7 +279,7 @@ int capacity(const CapacityCommand& command) {
     if (const auto written = programs::write_file(command.svg, capacity_svg(*answer)); !written)
       return report_error(written.error());
   if (command.file.json) {
-    programs::print("{}", json_report(capacity_json(*answer)));
+    programs::print("{}", json_report(json_of(capacity_output(*answer))));
   } else {
     programs::print("{}", capacity_text(*answer));
   }
@@ -292,7 +299,7 @@ void add_capacity(programs::CommandLine& program) {
   options->file.add_conductor(command);
   command
       .add("--planner", &options->file.planner,
-           "one planner only; without it each of them, but gate_search only where the set asks for it: it takes long")
+           "one planner only; without it that of the set, and all others but those that search: they take long")
       .words(names_of_planners());
   command.add("--parameter", &options->parameter, "the largest size of this parameter of the file");
   command.add("--task", &options->task, "of this task:");

@@ -61,11 +61,11 @@ struct CheckCommand {
 };
 
 /// Writes the run that shows why not, if there is one.
-Expected<void> write_counter_example(const std::string& path, const TaskSet& tasks,
-                                     const std::optional<Scenario>& misses) {
+Expected<void> write_counter_example(const std::string& path, const TaskSet& tasks, const CounterExample& misses) {
   if (path.empty()) return {};
   if (misses) return programs::write_file(path, to_yaml(*misses, tasks));
-  programs::print_note(fmt::format("there is no run to write to '{}'", path));
+  const std::string why = misses.error().empty() ? "" : ": " + misses.error();
+  programs::print_note(fmt::format("there is no run to write to '{}'{}", path, why));
   return {};
 }
 
@@ -120,13 +120,14 @@ int check(const CheckCommand& command) {
     return report_error(
         {ErrorCode::InvalidInput, "there is nothing to check; give a task set, or a job set with --jobs", {}});
   if (const auto given = command.file.given_planner(); !given) return report_error(given.error());
-  const auto study = command.file.load_study();
+  auto study = command.file.load_study();
   if (!study) return report_error(study.error());
-  const TaskSet& tasks = study->tasks;
-  const auto planner = command.file.chosen_planner(&tasks);
+  const auto planner = command.file.chosen_planner(&study->tasks);
   if (!planner) return report_error(planner.error());
-  const AdmissionVerdict verdict = AdmissionController(**planner).decide(tasks);
-  const std::optional<Scenario> misses = counter_example(verdict, tasks.policy);
+  const ConductorChoice choice = decide_aloud(**planner, *std::move(study));
+  const TaskSet& tasks = choice.study.tasks;
+  const AdmissionVerdict& verdict = choice.verdict;
+  const CounterExample misses = counter_example(verdict, tasks.policy);
   if (const auto written = write_counter_example(command.counter_example, tasks, misses); !written)
     return report_error(written.error());
   std::optional<Duration> host_away;
@@ -136,14 +137,14 @@ int check(const CheckCommand& command) {
     host_away = *found;
   }
   const std::vector<std::string> notes = notes_on(tasks, verdict);
-  const Remedies remedies = find_remedies(*study, **planner, verdict);
+  const Remedies remedies = find_remedies(choice.study, **planner, verdict);
   if (command.file.json) {
-    Json json = verdict_json(tasks, verdict, misses, host_away);
-    json["mends"] = remedies_json(remedies);
-    json["wcet_growth"] = scaling_json(remedies.critical_scaling_factor);
-    json["mends_left_out"] = remedies.left_out.empty() ? Json(nullptr) : Json(remedies.left_out);
-    json["notes"] = notes;
-    programs::print("{}", json_report(json));
+    CheckOutput output{verdict_output(tasks, verdict, misses, host_away)};
+    output.remedies = remedies_output(remedies);
+    output.scaling = scaling_factor(remedies.critical_scaling_factor);
+    output.left_out = text_if_any(remedies.left_out);
+    output.notes = notes;
+    programs::print("{}", json_report(json_of(output)));
   } else {
     programs::print("{}", verdict_text(tasks, verdict, misses, host_away));
     draw_jobs(**planner, tasks, verdict);

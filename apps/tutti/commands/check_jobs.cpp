@@ -8,6 +8,7 @@
 #include "apps/table.hpp"
 #include "apps/terminal.hpp"
 #include "apps/tutti/formats/job_csv.hpp"
+#include "apps/tutti/reports/job_set_output.hpp"
 #include "apps/tutti/reports/outcome.hpp"
 #include "apps/tutti/reports/report.hpp"
 #include "sched/exploration/exploration.hpp"
@@ -40,50 +41,33 @@ std::map<std::int64_t, TaskRow> rows_of(const Jobs& jobs, const Exploration& fou
   return rows;
 }
 
-Json json_ns(HalfNs time) {
-  if (time == kNotYetRun) return nullptr;
-  return time % 2 == 0 ? Json(time / 2) : Json(static_cast<double>(time) / 2);
+HalfTime half_time(HalfNs time) { return HalfTime{time}; }
+std::optional<HalfTime> if_run(HalfNs time) {
+  return time == kNotYetRun ? std::nullopt : std::optional(half_time(time));
 }
 
-Json run_json(const Jobs& jobs, const Exploration& found) {
-  Json run = Json::array();
-  for (const ExecutedJob& job : found.late_run) {
-    run.push_back({{"task", jobs[job.source].task},
-                   {"job", jobs[job.source].id},
-                   {"release_ns", json_ns(job.release)},
-                   {"start_ns", json_ns(job.start)},
-                   {"finish_ns", json_ns(job.finish)},
-                   {"deadline_ns", json_ns(job.due)}});
-  }
+std::vector<LateJobOutput> late_jobs_output(const Jobs& jobs, const Exploration& found) {
+  std::vector<LateJobOutput> run;
+  for (const ExecutedJob& job : found.late_run)
+    run.push_back({jobs[job.source].task, jobs[job.source].id, half_time(job.release), half_time(job.start),
+                   if_run(job.finish), half_time(job.due)});
   return run;
 }
 
-Json answer_json(const Jobs& jobs, const Exploration& found, std::string_view verdict, const std::string& reason) {
-  const auto ns = [&](Duration time) { return found.responses.empty() ? Json(nullptr) : Json(time.count()); };
-  Json tasks = Json::array();
+CheckJobsOutput answer_output(const Jobs& jobs, const Exploration& found, const std::string& reason) {
+  CheckJobsOutput output{{}, found.answer == Answer::Schedulable, found.answer, found.states, found.exact};
   for (const auto& [task, row] : rows_of(jobs, found)) {
-    tasks.push_back({{"task", task},
-                     {"jobs", row.jobs},
-                     {"best_response_ns", ns(row.best)},
-                     {"worst_response_ns", ns(row.worst)},
-                     {"slack_ns", ns(row.slack)}});
+    JobTaskOutput& its = output.tasks.emplace_back(JobTaskOutput{task, row.jobs});
+    if (found.responses.empty()) continue;
+    its.best = row.best;
+    its.worst = row.worst;
+    its.slack = row.slack;
   }
-  Json rows = Json::array();
-  for (std::size_t i = 0; i < found.responses.size(); ++i) {
-    rows.push_back({{"task", jobs[i].task},
-                    {"job", jobs[i].id},
-                    {"best_response_ns", found.responses[i].best.count()},
-                    {"worst_response_ns", found.responses[i].worst.count()}});
-  }
-  return {{"schema_version", 1},
-          {"schedulable", found.answer == Answer::Schedulable},
-          {"verdict", verdict},
-          {"states", found.states},
-          {"exact", found.exact},
-          {"tasks", tasks},
-          {"jobs", rows},
-          {"late_run", found.late_run.empty() ? Json(nullptr) : run_json(jobs, found)},
-          {"reason", reason.empty() ? Json(nullptr) : Json(reason)}};
+  for (std::size_t i = 0; i < found.responses.size(); ++i)
+    output.jobs.push_back({jobs[i].task, jobs[i].id, found.responses[i].best, found.responses[i].worst});
+  if (!found.late_run.empty()) output.late_run = late_jobs_output(jobs, found);
+  output.reason = text_if_any(reason);
+  return output;
 }
 
 std::string answer_text(const Jobs& jobs, const Exploration& found, std::string_view answer,
@@ -128,7 +112,7 @@ int check_jobs(const std::string& path, const std::string& responses, bool exact
   if (!responses.empty() && !found.exact)
     programs::print_note(fmt::format("the responses in '{}' are bounds; --exact looks at all schedules", responses));
   if (json) {
-    programs::print("{}", json_report(answer_json(*jobs, found, word(found.answer), reason)));
+    programs::print("{}", json_report(json_of(answer_output(*jobs, found, reason))));
   } else {
     programs::print("{}", answer_text(*jobs, found, sentence(found.answer), reason));
   }

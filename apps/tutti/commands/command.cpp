@@ -61,8 +61,8 @@ void FileOptions::add_conductor(programs::CommandLine& command) {
   command
       .add("--conductor", &conductor,
            "host: a thread of the host leads the jobs, and its pauses are part of every bound; gpu: a GPU leads them, "
-           "while the host arms runs ahead; auto: a GPU where the file says 'deadline_at: device' and a GPU can lead "
-           "the set; in place of the file's, whose default is auto")
+           "while the host arms runs ahead; auto: a GPU where the file says 'deadline_at: device', if it can lead "
+           "the set and guarantees the deadlines; in place of the file's, whose default is auto")
       .words({"gpu", "host", "auto"});
 }
 
@@ -157,6 +157,14 @@ Expected<Batch> load_batch_aloud(const std::string& path, const std::optional<st
 
 Expected<TaskSet> FileOptions::load_task_set(bool no_peer, const std::string& only_host) const {
   return load_study(no_peer, only_host).map([](TaskStudy study) { return std::move(study.tasks); });
+}
+
+ConductorChoice decide_aloud(const Planner& planner, TaskStudy study) {
+  const bool was_led = study.tasks.led_by_gpu;
+  ConductorChoice choice = decide_by_conductor(AdmissionController(planner), std::move(study));
+  if (was_led && !choice.study.tasks.led_by_gpu)
+    programs::print_note("the host leads its jobs, in place of a GPU: " + choice.study.tasks.why_host);
+  return choice;
 }
 
 Expected<tutti::BackendOptions> backend_options(const programs::BackendWords& words) {

@@ -10,6 +10,7 @@
 #include "apps/tutti/reports/outcome.hpp"
 #include "model/planners/planner.hpp"
 #include "runtime/core/backend_options.hpp"
+#include "sched/admission/conductor_choice.hpp"
 #include "sched/tasks/task_yaml.hpp"
 
 namespace tutti::internal {
@@ -75,6 +76,9 @@ struct FileOptions {
   /// The task set of FILE.
   [[nodiscard]] Expected<TaskSet> load_task_set(bool no_peer = false, const std::string& only_host = {}) const;
 };
+
+/// The conductor that admits a set: where that is the host in place of a GPU, it is printed why.
+[[nodiscard]] ConductorChoice decide_aloud(const Planner& planner, TaskStudy study);
 
 /// What the words for backend and clock mean. Call it before anything is loaded.
 /// @errors InvalidInput: an unknown value, a --bind without '=', options that exclude each other.

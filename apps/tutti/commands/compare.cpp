@@ -48,16 +48,16 @@ int compare_batch(const CompareCommand& command, std::span<const Planner* const>
     if (const auto written = programs::write_file(command.svg, timelines_svg(*batch, predictions)); !written)
       return report_error(written.error());
   const double first = to_ms(predictions.front().timeline.latency);
-  Json rows = Json::array();
+  CompareBatchOutput output;
   programs::Table table({"planner", "batch ms", "against the first", "at the latest ms"});
   for (const auto& [planner, timeline, latest] : predictions) {
-    rows.push_back(timeline_json(*planner, batch->machine(), timeline, latest));
+    output.planners.push_back(batch_output(*planner, batch->machine(), timeline, latest));
     table.add({std::string(planner->name), fmt::format("{:.3f}", to_ms(timeline.latency)),
                first > 0 ? fmt::format("{:.3f}", to_ms(timeline.latency) / first) : "-",
                fmt::format("{:.3f}", to_ms(latest.alone()))});
   }
   if (command.file.json) {
-    programs::print("{}", json_report(Json{{"schema_version", 1}, {"planners", rows}}));
+    programs::print("{}", json_report(json_of(output)));
   } else {
     programs::print("{}", table.text());
   }
@@ -68,23 +68,21 @@ int compare_tasks(const FileOptions& options, std::span<const Planner* const> ch
   auto tasks = options.load_task_set();
   if (!tasks) return report_error(tasks.error());
   tasks->overlap = Overlap::Off;  // planners arrange the batches of one job at a time
-  Json rows = Json::array();
+  CompareTasksOutput output;
   std::vector<std::string> header{"planner", "verdict", "utilization"};
   for (const Task& task : tasks->tasks) header.push_back(task.name + " wcet ms");
   programs::Table table(std::move(header));
   table.align_left(1);
   for (const Planner* planner : chosen) {
     const AdmissionVerdict verdict = AdmissionController(*planner).decide(*tasks);
-    Json json = verdict_json(*tasks, verdict);
-    json.erase("schema_version");
-    std::vector<std::string> row{std::string(planner->name), json["verdict"],
+    std::vector<std::string> row{std::string(planner->name), std::string(to_string(verdict.answer)),
                                  fmt::format("{:.4f}", verdict.utilization)};
     for (const TaskTiming& timing : verdict.timings) row.push_back(fmt::format("{:.3f}", to_ms(timing.wcet)));
     table.add(std::move(row));
-    rows.push_back(std::move(json));
+    output.planners.push_back(verdict_output(*tasks, verdict));
   }
   if (options.json) {
-    programs::print("{}", json_report(Json{{"schema_version", 1}, {"planners", rows}}));
+    programs::print("{}", json_report(json_of(output)));
   } else {
     programs::print("{}", table.text());
   }

@@ -12,6 +12,7 @@
 #include "apps/table.hpp"
 #include "apps/tutti/commands/command.hpp"
 #include "apps/tutti/reports/report.hpp"
+#include "apps/tutti/reports/topology_output.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -19,11 +20,6 @@ namespace {
 struct ConfigsCommand {
   bool folder = false;
   bool json = false;
-};
-
-struct ConfigFile {
-  std::string name;   ///< "configs/tasks/two-lines.yaml", as commands take it
-  std::string about;  ///< the first sentence of its first comment
 };
 
 /// The first sentence of the comment that a file begins with, behind the line for editors.
@@ -38,26 +34,24 @@ std::string first_sentence(const std::filesystem::path& path) {
   return text;
 }
 
-std::vector<ConfigFile> files_in(const std::filesystem::path& folder) {
-  std::vector<ConfigFile> files;
+std::vector<ConfigOutput> files_in(const std::filesystem::path& folder) {
+  std::vector<ConfigOutput> files;
   std::error_code unreadable;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, unreadable))
     if (entry.path().extension() == ".yaml")
       files.push_back({entry.path().lexically_relative(folder.parent_path()), first_sentence(entry.path())});
-  std::ranges::sort(files, {}, &ConfigFile::name);
+  std::ranges::sort(files, {}, &ConfigOutput::name);
   return files;
 }
 
-std::string configs_json(const std::filesystem::path& folder, const std::vector<ConfigFile>& files) {
-  Json rows = Json::array();
-  for (const ConfigFile& file : files) rows.push_back({{"name", file.name}, {"about", file.about}});
-  return json_report(Json{{"schema_version", 1}, {"folder", folder.string()}, {"files", rows}});
+std::string configs_json(const std::filesystem::path& folder, const std::vector<ConfigOutput>& files) {
+  return json_report(json_of(ConfigsOutput{{}, folder.string(), files}));
 }
 
-std::string configs_text(const std::filesystem::path& folder, const std::vector<ConfigFile>& files) {
+std::string configs_text(const std::filesystem::path& folder, const std::vector<ConfigOutput>& files) {
   programs::Table table({"file", "what it is"});
   table.align_left(1);
-  for (const ConfigFile& file : files) table.add({file.name, file.about});
+  for (const ConfigOutput& file : files) table.add({file.name, file.about});
   return fmt::format("{}\n\n{}", folder.string(), table.text());
 }
 
@@ -69,7 +63,7 @@ int list_configs(const ConfigsCommand& command) {
     programs::print("{}\n", folder.string());
     return kOk;
   }
-  const std::vector<ConfigFile> files = files_in(folder);
+  const std::vector<ConfigOutput> files = files_in(folder);
   programs::print("{}", command.json ? configs_json(folder, files) : configs_text(folder, files));
   return kOk;
 }

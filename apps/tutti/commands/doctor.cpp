@@ -174,7 +174,7 @@ Expected<Diagnosis> diagnose(const DoctorCommand& command) {
 int doctor(const DoctorCommand& command) {
   const auto diagnosis = diagnose(command);
   if (!diagnosis) return report_error(diagnosis.error());
-  programs::print("{}", command.json ? json_report(doctor_json(*diagnosis)) : doctor_text(*diagnosis));
+  programs::print("{}", command.json ? json_report(json_of(doctor_output(*diagnosis))) : doctor_text(*diagnosis));
   for (const std::string& note : diagnosis->notes) programs::print_note(note);
   if (!command.self_test.empty() && programs::watch_for_interrupt()) return kInterrupted;
   return diagnosis->count(FindingState::Risk) > 0 ? kRefused : kOk;

@@ -54,10 +54,10 @@ int predict(const PredictCommand& command) {
     if (const auto written = write_predicted_trace(command, *batch, prediction); !written)
       return report_error(written.error());
   if (command.file.json) {
-    Json json = timeline_json(**planner, batch->machine(), prediction.timeline, prediction.latest);
-    json["schema_version"] = 1;
-    add_plan(json, batch->machine().name(), plan_of(*batch, prediction));
-    programs::print("{}", json_report(json));
+    const PredictOutput output{batch_output(**planner, batch->machine(), prediction.timeline, prediction.latest),
+                               {},
+                               plan_output(batch->machine().name(), plan_of(*batch, prediction))};
+    programs::print("{}", json_report(json_of(output)));
   } else {
     programs::print("{}", timeline_text(**planner, batch->machine(), prediction.timeline, prediction.latest,
                                         programs::terminal_columns()));

@@ -69,7 +69,7 @@ int report(const ReportCommand& command) {
   }
   if (command.json) {
     // What a damaged file holds as text may be none.
-    programs::print("{}", json_report(journal_json(report)));
+    programs::print("{}", json_report(json_of(report_output(report))));
   } else {
     programs::print("{}", journal_text(report));
   }

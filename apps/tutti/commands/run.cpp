@@ -248,12 +248,12 @@ int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, con
   const std::vector<ChainLatencies> measured = measure_chains(planned.tasks, chains, *record);
   const bool shows_bound_by = command.bound_by || place.clock == "real";
   if (command.file.json) {
-    Json json = run_json(planned.tasks, bounds, *record, place);
-    json["chains"] = measured_chains_json(planned.tasks, chains, measured);
-    json["self_test"] = self_test_json(self_test);
-    json["faults"] = faulty ? faults_json(*faults, planned.tasks, faulty->counts()) : Json(nullptr);
-    if (shows_bound_by) json["bound_by"] = bound_by_json(planned.tasks, *record);
-    programs::print("{}", json_report(json));
+    RunOutput output = run_output(planned.tasks, bounds, *record, place);
+    output.chains = measured_chains_output(planned.tasks, chains, measured);
+    output.self_test = self_test_output(self_test);
+    if (faulty) output.faults = faults_output(*faults, planned.tasks, faulty->counts());
+    if (shows_bound_by) output.bound_by = bound_by_output(planned.tasks, *record);
+    programs::print("{}", json_report(json_of(output)));
   } else {
     programs::print("{}{}", run_text(planned.tasks, bounds, *record, place),
                     measured_chains_text(planned.tasks, chains, measured));
@@ -275,9 +275,11 @@ int run_and_report(const RunCommand& command, const PlannedTaskSet& planned, con
   return exit_code;
 }
 
-int run_guaranteed(const RunCommand& command, const AdmissionController& controller, const TaskSet& tasks,
+int run_guaranteed(const RunCommand& command, const Planner& planner, TaskStudy study,
                    const std::optional<RunFaults>& faults, RunOptions options) {
-  const AdmissionVerdict verdict = controller.decide(tasks);
+  const ConductorChoice choice = decide_aloud(planner, std::move(study));
+  const TaskSet& tasks = choice.study.tasks;
+  const AdmissionVerdict& verdict = choice.verdict;
   if (!verdict.admitted) {
     programs::print_error("not run, since its deadlines are not guaranteed:\n" + verdict_text(tasks, verdict));
     return kRefused;
@@ -362,10 +364,10 @@ int run(const RunCommand& command) {
       return report_error({ErrorCode::InvalidInput, "--metrics-listen: " + address.error().message});
   if (const auto checked = check_self_test(command.self_test, command.backend); !checked)
     return report_error(checked.error());
-  auto tasks = command.file.load_task_set(command.backend.no_peer, only_host(command));
-  if (!tasks) return report_error(tasks.error());
-  if (!command.scenario.empty() && tasks->overlap == Overlap::Auto) tasks->overlap = Overlap::Off;
-  const auto planner = command.file.chosen_planner(&*tasks);
+  auto study = command.file.load_study(command.backend.no_peer, only_host(command));
+  if (!study) return report_error(study.error());
+  if (!command.scenario.empty() && study->tasks.overlap == Overlap::Auto) study->tasks.overlap = Overlap::Off;
+  const auto planner = command.file.chosen_planner(&study->tasks);
   if (!planner) return report_error(planner.error());
   const AdmissionController controller(**planner);
   std::optional<RunFaults> faults;
@@ -373,16 +375,16 @@ int run(const RunCommand& command) {
     if (!command.backend.simulated())
       return report_error(
           {ErrorCode::InvalidInput, "--faults: only the simulated machine has faults; give --backend sim"});
-    auto loaded = load_run_faults(command.faults, *tasks);
+    auto loaded = load_run_faults(command.faults, study->tasks);
     if (!loaded) return report_error(loaded.error());
     faults = *std::move(loaded);
-    if (const std::string why = only_host(*faults); tasks->led_by_gpu && !why.empty())
-      tasks = command.file.load_task_set(command.backend.no_peer, why);
-    if (!tasks) return report_error(tasks.error());
+    if (const std::string why = only_host(*faults); study->tasks.led_by_gpu && !why.empty())
+      study = command.file.load_study(command.backend.no_peer, why);
+    if (!study) return report_error(study.error());
   }
-  if (!command.scenario.empty()) return replay(command, controller, *tasks, faults, *options);
-  if (!command.changes.empty()) return run_changing(command, controller, *tasks, faults, *options);
-  return run_guaranteed(command, controller, *tasks, faults, *options);
+  if (!command.scenario.empty()) return replay(command, controller, study->tasks, faults, *options);
+  if (!command.changes.empty()) return run_changing(command, controller, study->tasks, faults, *options);
+  return run_guaranteed(command, **planner, *std::move(study), faults, *options);
 }
 
 }  // namespace

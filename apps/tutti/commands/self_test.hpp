@@ -5,6 +5,7 @@
 
 #include "apps/backend_words.hpp"
 #include "apps/tutti/reports/doctor_report.hpp"
+#include "model/machine/topology.hpp"
 
 namespace tutti::internal {
 

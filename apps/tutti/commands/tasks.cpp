@@ -6,6 +6,7 @@
 #include "apps/tutti/commands/command.hpp"
 #include "apps/tutti/commands/file_kind.hpp"
 #include "apps/tutti/formats/job_csv.hpp"
+#include "apps/tutti/reports/job_set_output.hpp"
 #include "apps/tutti/reports/report.hpp"
 #include "sched/admission/admission.hpp"
 #include "sched/exploration/exploration.hpp"
@@ -76,17 +77,10 @@ Expected<std::vector<JobTiming>> jobs_of(const ExpandOptions& options) {
   });
 }
 
-Json jobs_json(std::span<const JobTiming> jobs) {
-  Json rows = Json::array();
+std::vector<ExpandedJobOutput> jobs_output(std::span<const JobTiming> jobs) {
+  std::vector<ExpandedJobOutput> rows;
   for (const JobTiming& job : jobs)
-    rows.push_back({{"task", job.task},
-                    {"job", job.id},
-                    {"arrival_min_ns", job.earliest.count()},
-                    {"arrival_max_ns", job.latest.count()},
-                    {"cost_min_ns", job.least.count()},
-                    {"cost_max_ns", job.most.count()},
-                    {"deadline_ns", job.deadline.count()},
-                    {"priority", job.priority}});
+    rows.push_back({job.task, job.id, job.earliest, job.latest, job.least, job.most, job.deadline, job.priority});
   return rows;
 }
 
@@ -98,10 +92,11 @@ int expand_tasks(const ExpandOptions& options) {
       return report_error(written.error());
   const bool here = options.out.empty();
   if (options.file.json)
-    programs::print("{}", json_report(Json{{"schema_version", 1},
-                                           {"count", jobs->size()},
-                                           {"out", here ? Json(nullptr) : Json(options.out)},
-                                           {"jobs", here ? jobs_json(*jobs) : Json(nullptr)}}));
+    programs::print("{}",
+                    json_report(json_of(TasksExpandOutput{{},
+                                                          jobs->size(),
+                                                          here ? std::nullopt : std::optional(options.out),
+                                                          here ? std::optional(jobs_output(*jobs)) : std::nullopt})));
   else if (here)
     programs::print("{}", jobs_text(*jobs));
   else

@@ -13,6 +13,7 @@
 #include "apps/tutti/commands/topology_import.hpp"
 #include "apps/tutti/reports/costs_report.hpp"
 #include "apps/tutti/reports/report.hpp"
+#include "apps/tutti/reports/topology_output.hpp"
 #include "apps/tutti/reports/topology_svg.hpp"
 #include "model/base/joined.hpp"
 #include "model/batch/batch_yaml.hpp"
@@ -27,7 +28,6 @@ namespace {
 constexpr std::size_t kWorstShown = 10;
 
 std::string rate_text(const std::optional<GBps>& rate) { return rate ? fmt::format("{:.2f}", rate->value) : "-"; }
-Json rate_json(const std::optional<GBps>& rate) { return rate ? Json(rate->value) : Json(nullptr); }
 
 std::string link_name(const Topology& machine, LinkId id) {
   const Link& link = machine.link(id);
@@ -128,6 +128,9 @@ void show_guarantees(const Topology& machine) {
   programs::print("margin: {:g} % and {}, added to the length of every batch\n", 100 * margin.relative,
                   to_string(margin.absolute));
   programs::print("gate: {}, on hardware\n", machine.spec().gate);
+  if (const int sms = machine.spec().conductor_sms; sms > 0)
+    programs::print(
+        "where a GPU leads jobs that overlap: gates on {} multiprocessors of each GPU, kernels on the others\n", sms);
   programs::print("peer access: {}\n", peer_text(machine.spec().peer_access));
   programs::print("staged copies: chunks of {}\n", to_string(machine.staging_chunk()));
   if (machine.spread() > 0) programs::print("spread: rates vary by {:g} % from run to run\n", 100 * machine.spread());
@@ -223,58 +226,55 @@ void show_text(const Topology& machine) {
   show_table(without_background(machine));
 }
 
-Json background_json(const Topology& machine) {
-  Json flows = Json::array();
+std::vector<LinkOutput> links_output(const Topology& machine) {
+  std::vector<LinkOutput> links;
+  for (std::size_t i = 0; i < machine.links().size(); ++i) {
+    const Link& link = machine.links()[i];
+    links.push_back({machine.vertex(link.from).name, machine.vertex(link.to).name, link.bandwidth.theoretical,
+                     link.bandwidth.nominal, link.bandwidth.guaranteed, machine.capacities(Basis::Nominal)[i],
+                     machine.capacities(Basis::Guaranteed)[i]});
+  }
+  return links;
+}
+
+std::vector<SharedOutput> shared_output(const Topology& machine) {
+  std::vector<SharedOutput> shared;
+  for (std::size_t s = 0; s < machine.shared().size(); ++s) {
+    const SharedCapacity& capacity = machine.shared()[s];
+    const std::size_t c = machine.links().size() + s;
+    SharedOutput& row = shared.emplace_back(
+        SharedOutput{capacity.name, capacity.capacity.nominal, capacity.capacity.guaranteed,
+                     machine.capacities(Basis::Nominal)[c], machine.capacities(Basis::Guaranteed)[c]});
+    for (const CapacityMember& member : capacity.members)
+      row.members.push_back({machine.vertex(machine.link(member.link).from).name,
+                             machine.vertex(machine.link(member.link).to).name, member.cost});
+  }
+  return shared;
+}
+
+std::vector<BackgroundOutput> background_output(const Topology& machine) {
+  std::vector<BackgroundOutput> flows;
   for (std::size_t i = 0; i < machine.background().size(); ++i) {
     const BackgroundFlow& flow = machine.background()[i];
-    Json route = Json::array({machine.spec().background[i].from});
-    for (const LinkId link : flow.route) route.push_back(machine.vertex(machine.link(link).to).name);
-    flows.push_back({{"from", machine.spec().background[i].from},
-                     {"to", machine.spec().background[i].to},
-                     {"nominal_gbps", flow.bandwidth.nominal.value},
-                     {"most_gbps", flow.bandwidth.most.value},
-                     {"route", route}});
+    const BackgroundSpec& spec = machine.spec().background[i];
+    BackgroundOutput& row = flows.emplace_back(
+        BackgroundOutput{spec.from, spec.to, flow.bandwidth.nominal, flow.bandwidth.most, {spec.from}});
+    for (const LinkId link : flow.route) row.route.push_back(machine.vertex(machine.link(link).to).name);
   }
   return flows;
 }
 
-Json show_json(const Topology& machine) {
-  Json links = Json::array();
-  for (std::size_t i = 0; i < machine.links().size(); ++i) {
-    const Link& link = machine.links()[i];
-    links.push_back({{"from", machine.vertex(link.from).name},
-                     {"to", machine.vertex(link.to).name},
-                     {"theoretical_gbps", rate_json(link.bandwidth.theoretical)},
-                     {"nominal_gbps", link.bandwidth.nominal.value},
-                     {"guaranteed_gbps", link.bandwidth.guaranteed.value},
-                     {"nominal_left_gbps", machine.capacities(Basis::Nominal)[i]},
-                     {"guaranteed_left_gbps", machine.capacities(Basis::Guaranteed)[i]}});
-  }
-  Json shared = Json::array();
-  for (std::size_t s = 0; s < machine.shared().size(); ++s) {
-    const SharedCapacity& capacity = machine.shared()[s];
-    const std::size_t c = machine.links().size() + s;
-    Json members = Json::array();
-    for (const CapacityMember& member : capacity.members)
-      members.push_back({{"from", machine.vertex(machine.link(member.link).from).name},
-                         {"to", machine.vertex(machine.link(member.link).to).name},
-                         {"cost", member.cost}});
-    shared.push_back({{"name", capacity.name},
-                      {"nominal_gbps", capacity.capacity.nominal.value},
-                      {"guaranteed_gbps", capacity.capacity.guaranteed.value},
-                      {"nominal_left_gbps", machine.capacities(Basis::Nominal)[c]},
-                      {"guaranteed_left_gbps", machine.capacities(Basis::Guaranteed)[c]},
-                      {"members", members}});
-  }
-  Json residuals = Json::array();
+TopologyShowOutput show_output(const Topology& machine) {
+  TopologyShowOutput output{{},
+                            machine.name(),
+                            links_output(machine),
+                            shared_output(machine),
+                            device_names(machine),
+                            background_output(machine)};
   for (const Residual& residual : residuals_of(without_background(machine)))
-    residuals.push_back({{"streams", copies_text(machine, residual.streams)},
-                         {"measured_gbps", residual.measured},
-                         {"graph_gbps", residual.predicted},
-                         {"worst_deviation", residual.worst()}});
-  return {{"schema_version", 1},   {"machine", machine.name()},        {"links", links},
-          {"shared", shared},      {"devices", device_names(machine)}, {"background", background_json(machine)},
-          {"residuals", residuals}};
+    output.residuals.push_back(
+        {copies_text(machine, residual.streams), residual.measured, residual.predicted, residual.worst()});
+  return output;
 }
 
 struct ShowCommand {
@@ -301,7 +301,7 @@ int show(const ShowCommand& command) {
   if (!machine) return report_error(machine.error());
   if (const auto drawn = draw(command, *machine); !drawn) return report_error(drawn.error());
   if (command.json) {
-    programs::print("{}", json_report(show_json(*machine)));
+    programs::print("{}", json_report(json_of(show_output(*machine))));
   } else {
     show_text(*machine);
   }

@@ -9,6 +9,7 @@
 #include "apps/tutti/commands/command.hpp"
 #include "apps/tutti/lab/imported_machine.hpp"
 #include "apps/tutti/reports/report.hpp"
+#include "apps/tutti/reports/topology_output.hpp"
 #include "model/base/document.hpp"
 
 namespace tutti::internal {
@@ -44,13 +45,13 @@ int import_topology(const ImportOptions& options) {
   if (!options.out.empty())
     if (const auto written = programs::write_file(options.out, yaml); !written) return report_error(written.error());
   if (options.json)
-    programs::print("{}", json_report(Json{{"schema_version", 1},
-                                           {"source", imported->source},
-                                           {"machine", options.name},
-                                           {"gpus", imported->host.devices.size()},
-                                           {"measured", !imported->up.empty()},
-                                           {"unknown", unknown},
-                                           {"out", options.out.empty() ? Json(nullptr) : Json(options.out)}}));
+    programs::print("{}", json_report(json_of(TopologyImportOutput{{},
+                                                                   std::string(imported->source),
+                                                                   options.name,
+                                                                   imported->host.devices.size(),
+                                                                   !imported->up.empty(),
+                                                                   unknown,
+                                                                   text_if_any(options.out)})));
   else if (options.out.empty())
     programs::print("{}", yaml);
   else

@@ -8,6 +8,7 @@
 #include "apps/interrupt.hpp"
 #include "apps/tutti/commands/command.hpp"
 #include "apps/tutti/reports/report.hpp"
+#include "apps/tutti/reports/topology_output.hpp"
 #include "runtime/triggers/trigger_word.hpp"
 
 namespace tutti::internal {
@@ -40,7 +41,7 @@ int trigger(const TriggerCommand& command) {
     if (const auto done = word->fire(); !done) return report_error(done.error());
   }
   if (command.json)
-    programs::print("{}", json_report(Json{{"schema_version", 1}, {"trigger", command.name}, {"fired", fired}}));
+    programs::print("{}", json_report(json_of(TriggerOutput{{}, command.name, fired})));
   else
     programs::print("fired '{}' {} times\n", command.name, fired);
   return fired < command.times ? programs::kInterrupted : programs::kOk;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -252,76 +253,53 @@ std::string ports_text(const Verification& result, std::string_view actual) {
   return table.text();
 }
 
-Json summary_json(const std::vector<double>& values) {
-  return {{"count", values.size()},
-          {"median", quantile(values, 0.5)},
-          {"p90", quantile(values, 0.9)},
-          {"p95", quantile(values, 0.95)},
-          {"worst", quantile(values, 1)}};
+ErrorsOutput errors_output(const std::vector<double>& errors) {
+  return {errors.size(), quantile(errors, 0.5), quantile(errors, 0.9), quantile(errors, 0.95), quantile(errors, 1)};
 }
 
-Json late_json(const std::vector<LateRun>& late) {
-  Json list = Json::array();
-  for (const LateRun& run : late)
-    list.push_back({{"took_ms", to_ms(run.took)}, {"cause", to_string(run.cause)}, {"in_a_row", run.in_a_row}});
-  return list;
+VerifiedBatchOutput verified_output(const Topology& machine, const VerifiedBatch& batch, const Verification& result,
+                                    bool detailed) {
+  VerifiedBatchOutput output{batch.name, batch.groups};
+  output.streams.count = result.predicted.streams.size();
+  if (detailed) output.streams.streams = declared_output(batch.batch);
+  output.predicted_ms = result.predicted_ms();
+  output.latest = result.latest;
+  output.measured_ms = result.measured_ms();
+  output.again_ms = result.again_ms();
+  output.error = result.error();
+  output.latencies = result.latencies;
+  output.in_a_row = result.in_a_row;
+  output.above_latest = result.above_latest();
+  for (const LateRun& run : result.late)
+    output.late.push_back({run.took, std::string(to_string(run.cause)), run.in_a_row});
+  output.overruns = result.overruns;
+  if (!detailed) return output;
+  output.predicted = streams_output(machine, result.predicted);
+  output.measured = streams_output(machine, result.measured);
+  return output;
 }
 
-Json verify_json(const VerifyCommand& command, const Workload& workload, const VerifiedRuns& runs) {
-  const std::vector<Verification>& results = runs.batches;
-  const bool detailed = results.size() <= kMostDetailed;
-  Json batches = Json::array();
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    const Verification& result = results[i];
-    const auto lengths = [](const std::vector<Duration>& latencies) {
-      Json list = Json::array();
-      for (const Duration latency : latencies) list.push_back(to_ms(latency));
-      return list;
-    };
-    batches.push_back(
-        {{"name", workload.batches[i].name},
-         {"groups", workload.batches[i].groups},
-         {"streams", detailed ? batch_json(workload.batches[i].batch) : Json(result.predicted.streams.size())},
-         {"predicted_ms", result.predicted_ms()},
-         {"latest_ms", to_ms(result.latest)},
-         {"measured_ms", result.measured_ms()},
-         {"again_ms", result.again_ms()},
-         {"error", result.error()},
-         {"runs_ms", lengths(result.latencies)},
-         {"runs_in_a_row_ms", lengths(result.in_a_row)},
-         {"above_latest", result.above_latest()},
-         {"late_runs", late_json(result.late)},
-         {"overruns", result.overruns}});
-    if (!detailed) continue;
-    batches.back()["predicted"] = streams_json(workload.machine, result.predicted);
-    batches.back()["measured"] = streams_json(workload.machine, result.measured);
-  }
-  Json groups = Json::object();
-  const auto by_group = results_by_group(workload.batches, results);
-  for (const auto& [name, group] : by_group)
-    groups[name] = {{"length_errors", summary_json(group.errors)},
-                    {"repetition_errors", summary_json(group.repetitions)},
-                    {"stream_end_errors", summary_json(group.stream_errors)},
-                    {"runs", group.runs},
-                    {"above_latest", group.above_latest},
-                    {"above_latest_by_host", group.by_host}};
+VerifyOutput verify_output(const VerifyCommand& command, const Workload& workload, const VerifiedRuns& runs) {
+  const auto by_group = results_by_group(workload.batches, runs.batches);
   const Group& all = by_group.at("all");
-  return {{"schema_version", 1},
-          {"machine", workload.machine.name()},
-          {"planner", command.file.chosen_planner().value()->name},
-          {"seed", command.seed_number()},
-          {"repeats", command.repeats},
-          {"loaded", command.loaded},
-          {"above_latest", all.above_latest},
-          {"above_latest_by_host", all.by_host},
-          {"starts_us",
-           {{"count", runs.starts_us.size()},
-            {"median", quantile(runs.starts_us, 0.5)},
-            {"p99", quantile(runs.starts_us, 0.99)},
-            {"p999", quantile(runs.starts_us, 0.999)},
-            {"worst", quantile(runs.starts_us, 1)}}},
-          {"groups", groups},
-          {"batches", batches}};
+  const auto starts = [&](double share) { return quantile(runs.starts_us, share); };
+  VerifyOutput output{{},
+                      workload.machine.name(),
+                      std::string(command.file.chosen_planner().value()->name),
+                      command.seed_number(),
+                      command.repeats,
+                      command.loaded,
+                      all.above_latest,
+                      all.by_host,
+                      {runs.starts_us.size(), starts(0.5), starts(0.99), starts(0.999), starts(1)}};
+  for (const auto& [name, group] : by_group)
+    output.groups.emplace_back(
+        name, GroupOutput{errors_output(group.errors), errors_output(group.repetitions),
+                          errors_output(group.stream_errors), group.runs, group.above_latest, group.by_host});
+  for (std::size_t i = 0; i < runs.batches.size(); ++i)
+    output.batches.push_back(
+        verified_output(workload.machine, workload.batches[i], runs.batches[i], runs.batches.size() <= kMostDetailed));
+  return output;
 }
 
 /// The batch that exceeded its latest finish by most; where none did, the one with the largest prediction error.
@@ -329,7 +307,7 @@ std::size_t worst_batch(const std::vector<Verification>& results) {
   const auto badness = [](const Verification& result) {
     double above = 0;
     for (const LateRun& run : result.late) above = std::max(above, to_ms(run.took) / to_ms(result.latest));
-    return std::pair(above, error_of(result.predicted_ms(), result.measured_ms()));
+    return std::array{above, error_of(result.predicted_ms(), result.measured_ms())};
   };
   return static_cast<std::size_t>(
       std::max_element(results.begin(), results.end(),
@@ -349,7 +327,7 @@ std::string saved_batch(const VerifyCommand& command, const VerifiedBatch& batch
 
 int report(const VerifyCommand& command, const Workload& workload, const VerifiedRuns& runs) {
   const std::vector<Verification>& results = runs.batches;
-  const Json json = verify_json(command, workload, runs);
+  const Json json = json_of(verify_output(command, workload, runs));
   if (!command.out.empty())
     if (const auto written = programs::write_file(command.out, json.dump() + "\n"); !written)
       return report_error(written.error());

@@ -54,6 +54,9 @@ class JournalRecording final : public JournalVisitor {
     if (entry.start) job.late = entry.late;
     job.predicted = tasks_[task].predicted;
     job.verdict = entry.verdict;
+    job.seen = entry.seen;
+    job.overwritten = entry.overwritten;
+    job.reused_input = entry.reused_input;
     if (entry.broken) {
       job.cause = entry.broken->cause;
       job.over_by = entry.broken->excess;

@@ -43,11 +43,12 @@ std::optional<double> positive(const Json& cell) {
   return value;
 }
 
-/// The starts behind gates and the host's pauses, by their keys.
+/// The starts behind gates, the host's pauses and the bursts of a conductor, by their keys.
 template <class Costs>
 auto lists_of_times(Costs& costs) {
   return std::array{std::pair("gates_ns", &costs.gates), std::pair("gates_busy_ns", &costs.gates_busy),
-                    std::pair("gates_loaded_ns", &costs.gates_loaded), std::pair("pauses_ns", &costs.pauses)};
+                    std::pair("gates_loaded_ns", &costs.gates_loaded), std::pair("pauses_ns", &costs.pauses),
+                    std::pair("bursts_ns", &costs.bursts)};
 }
 
 /// The samples, by their keys.
@@ -227,6 +228,8 @@ class Reader {
       if (costs.contains(key)) *starts = read_times(fmt::format("costs.{}", key), costs.at(key));
     for (const auto& [key, samples] : lists_of_samples(measurements_.costs))
       if (costs.contains(key)) *samples = read_samples(fmt::format("costs.{}", key), costs.at(key));
+    constexpr std::int64_t kMostVisits = 1'000'000;
+    measurements_.costs.visits = static_cast<int>(whole("costs", costs, "visits", 0, kMostVisits));
   }
 
   [[nodiscard]] std::vector<CostSample> read_samples(const std::string& at, const Json& list) const {
@@ -357,6 +360,7 @@ Json costs_json(const CostMeasurements& costs) {
     if (!samples->empty()) json[key] = samples_json(*samples);
   for (const auto& [key, starts] : lists_of_times(costs))
     if (!starts->empty()) json[key] = *starts;
+  if (costs.visits > 0) json["visits"] = costs.visits;
   return json;
 }
 

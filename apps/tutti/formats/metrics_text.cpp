@@ -59,6 +59,10 @@ class MetricsText {
     each([&](const std::string& task, const MeasuredTask&, const JobSummary& summary) {
       put("tutti_jobs_overwritten_total{{task=\"{}\"}} {}\n", task, summary.overwritten());
     });
+    head("tutti_jobs_reused_input_total", "counter", "Jobs that had the input of an earlier one.");
+    each([&](const std::string& task, const MeasuredTask&, const JobSummary& summary) {
+      put("tutti_jobs_reused_input_total{{task=\"{}\"}} {}\n", task, summary.reused_input());
+    });
     histogram("tutti_response_seconds", "Response times of jobs with valid results, from the arrival.",
               [](const JobSummary& summary) -> const DurationHistogram& { return summary.responses(); });
     histogram("tutti_release_lateness_seconds", "How late ready jobs were seen.",

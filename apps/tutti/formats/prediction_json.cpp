@@ -11,35 +11,26 @@
 namespace tutti::internal {
 namespace {
 
-using Written = nlohmann::ordered_json;
 using Read = nlohmann::json;
 
-Written machine_json(const std::string& name, const JournalPlan& plan) {
-  const auto link_json = [&](const JournalLink& link) {
-    return Written{{"from", plan.vertices[link.from].name}, {"to", plan.vertices[link.to].name}};
-  };
-  Written json{
-      {"name", name}, {"vertices", Written::array()}, {"links", Written::array()}, {"shared", Written::array()}};
-  for (const JournalVertex& vertex : plan.vertices)
-    json["vertices"].push_back({{"name", vertex.name}, {"kind", vertex.kind}});
-  for (const JournalLink& link : plan.links) {
-    json["links"].push_back(link_json(link));
-    json["links"].back()["gbps"] = link.gbps;
-  }
+PlanMachineOutput machine_output(const std::string& name, const JournalPlan& plan) {
+  const auto name_of = [&](std::uint32_t vertex) { return plan.vertices[vertex].name; };
+  PlanMachineOutput machine{name};
+  for (const JournalVertex& vertex : plan.vertices) machine.vertices.push_back({vertex.name, vertex.kind});
+  for (const JournalLink& link : plan.links) machine.links.push_back({name_of(link.from), name_of(link.to), link.gbps});
   for (const JournalShared& shared : plan.shared) {
-    Written members = Written::array();
+    PlanSharedOutput& output = machine.shared.emplace_back(PlanSharedOutput{shared.name, shared.gbps});
     for (std::size_t i = 0; i < shared.links.size(); ++i) {
-      members.push_back(link_json(plan.links[shared.links[i]]));
-      members.back()["cost"] = shared.costs[i];
+      const JournalLink& link = plan.links[shared.links[i]];
+      output.members.push_back({name_of(link.from), name_of(link.to), shared.costs[i]});
     }
-    json["shared"].push_back({{"name", shared.name}, {"gbps", shared.gbps}, {"members", members}});
   }
-  return json;
+  return machine;
 }
 
-Written lane_json(const JournalLane& lane) { return {{"device", lane.device}, {"engine", lane.engine}}; }
+LaneOutput lane_output(const JournalLane& lane) { return {lane.device, lane.engine}; }
 
-/// Thrown where a field is not as `add_plan` writes it.
+/// Thrown where a field is not as `predict` writes it.
 struct NoPlan {
   std::string field;
 };
@@ -149,24 +140,23 @@ class PlanReader {
 
 }  // namespace
 
-void add_plan(nlohmann::ordered_json& prediction, const std::string& machine, const JournalPlan& plan) {
-  Written streams = Written::array();
+PlanOutput plan_output(const std::string& machine, const JournalPlan& plan) {
+  PlanOutput output{machine_output(machine, plan)};
   for (const JournalStream& stream : plan.streams) {
-    Written& json = streams.emplace_back(Written::object());
+    PlanStreamOutput& row = output.streams.emplace_back();
     if (stream.copy) {
-      Written engines = Written::array(), route = Written::array();
-      for (const std::uint64_t lane : stream.copy_lanes) engines.push_back(lane_json(plan.lanes[lane]));
+      row.bytes = stream.bytes;
+      row.route.emplace();
       for (const std::uint64_t link : stream.links) {
-        if (route.empty()) route.push_back(plan.vertices[plan.links[link].from].name);
-        route.push_back(plan.vertices[plan.links[link].to].name);
+        if (row.route->empty()) row.route->push_back(plan.vertices[plan.links[link].from].name);
+        row.route->push_back(plan.vertices[plan.links[link].to].name);
       }
-      json["bytes"] = stream.bytes.count;
-      json["route"] = std::move(route);
-      json["engines"] = std::move(engines);
+      row.engines.emplace();
+      for (const std::uint64_t lane : stream.copy_lanes) row.engines->push_back(lane_output(plan.lanes[lane]));
     }
-    if (stream.kernel) json["kernel_engine"] = lane_json(plan.lanes[stream.kernel_lanes.front()]);
+    if (stream.kernel) row.kernel_engine = lane_output(plan.lanes[stream.kernel_lanes.front()]);
   }
-  prediction["plan"] = {{"machine", machine_json(machine, plan)}, {"streams", std::move(streams)}};
+  return output;
 }
 
 void record_plan(const RecordingHead& head, const JournalPlan& plan, const std::string& name, Duration latency,

@@ -3,15 +3,15 @@
 
 #include <nlohmann/json.hpp>
 
+#include "apps/tutti/formats/prediction_output.hpp"
 #include "apps/tutti/formats/recording.hpp"
 #include "model/base/error.hpp"
 
 namespace tutti::internal {
 
-/// Adds to the JSON of `predict`, under `plan`, what a picture of the batch needs: the machine; bytes, route and
-/// engines of transfers; engines of kernels.
+/// What a picture of a batch needs: the machine; bytes, route and engines of transfers; engines of kernels.
 /// @param plan  of that batch alone
-void add_plan(nlohmann::ordered_json& prediction, const std::string& machine, const JournalPlan& plan);
+[[nodiscard]] PlanOutput plan_output(const std::string& machine, const JournalPlan& plan);
 
 /// Passes on the JSON of `predict`.
 /// @param path  of the file, for messages and the title

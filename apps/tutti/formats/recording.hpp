@@ -38,6 +38,9 @@ struct RecordingJob {
   JobVerdict verdict = JobVerdict::Met;
   std::optional<BoundCause> cause{};
   std::optional<std::uint32_t> caused_by{};  ///< a task
+  std::optional<Duration> seen{};            ///< when the host had its record, where a GPU led it
+  bool overwritten = false;                  ///< its program did not have its results whole
+  bool reused_input = false;                 ///< its input was that of an earlier job
 
   /// Whether it counts as a miss: it was released, and did not meet its deadline.
   [[nodiscard]] bool missed() const { return verdict != JobVerdict::Met && verdict != JobVerdict::NeverRun; }

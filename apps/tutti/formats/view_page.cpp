@@ -184,6 +184,11 @@ void ViewPage::write(std::FILE* file) const {
   put_jobs("caused_by",
            [](const auto& job) { return job.caused_by ? std::optional<std::int64_t>(*job.caused_by) : std::nullopt; });
   put_jobs("over_by_ns", [](const auto& job) { return ns(job.over_by); });
+  if (std::ranges::any_of(jobs_, [](const RecordingJob& job) { return job.seen.has_value(); })) {
+    put_jobs("seen_ns", [](const auto& job) { return ns(job.seen); });
+    put_jobs("overwritten", [](const auto& job) { return std::int64_t{job.overwritten}; });
+    put_jobs("reused_input", [](const auto& job) { return std::int64_t{job.reused_input}; });
+  }
 
   text.print("}}");
   if (!head_.vertices.empty()) {

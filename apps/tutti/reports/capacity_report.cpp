@@ -7,62 +7,47 @@
 namespace tutti::internal {
 namespace {
 
-std::string_view word(Extreme extreme) { return extreme == Extreme::Largest ? "largest" : "smallest"; }
-
-Json curve_json(const CapacityAnswer& answer, const CapacityRow& row) {
-  Json curve = Json::array();
-  for (const CapacityPoint& point : row.curve) {
-    Json json;
-    put_value(json, answer.tunable, "value", point.value);
-    json["schedulable"] = point.answer == Answer::Schedulable;
-    json["utilization"] = point.utilization;
-    json["wcet_growth"] = scaling_json(point.scaling);
-    curve.push_back(std::move(json));
+PlannerCapacityOutput row_output(const CapacityAnswer& answer, const CapacityRow& row) {
+  const auto valued = [&](std::int64_t value) { return TunableValue(answer.tunable, value); };
+  PlannerCapacityOutput output;
+  if (row.planner != nullptr) output.planner = row.planner->name;
+  output.overlap = row.planner != nullptr ? Overlap::Off : Overlap::On;
+  output.value = {answer.tunable, row.capacity.value};
+  output.beyond = {answer.tunable, row.capacity.beyond};
+  if (row.there) {
+    output.utilization = row.there->utilization;
+    output.scaling = scaling_factor(row.there->scaling);
   }
-  return curve;
-}
-
-Json row_json(const CapacityAnswer& answer, const CapacityRow& row) {
-  Json json{{"planner", row.planner != nullptr ? Json(row.planner->name) : Json(nullptr)},
-            {"overlap", to_string(row.planner != nullptr ? Overlap::Off : Overlap::On)}};
-  put_value(json, answer.tunable, "value", row.capacity.value);
-  put_value(json, answer.tunable, "beyond", row.capacity.beyond);
-  json["utilization"] = row.there ? Json(row.there->utilization) : Json(nullptr);
-  json["wcet_growth"] = row.there ? scaling_json(row.there->scaling) : Json(nullptr);
-  Json holes = Json::array();
-  for (const Hole& hole : row.capacity.holes) {
-    Json entry = Json::object();
-    put_value(entry, answer.tunable, "from", hole.from);
-    put_value(entry, answer.tunable, "to", hole.to);
-    holes.push_back(std::move(entry));
-  }
-  json["holes"] = std::move(holes);
-  json["tried"] = row.capacity.tried;
-  json["curve"] = curve_json(answer, row);
-  return json;
+  for (const Hole& hole : row.capacity.holes) output.holes.push_back({valued(hole.from), valued(hole.to)});
+  output.tried = row.capacity.tried;
+  for (const CapacityPoint& point : row.curve)
+    output.curve.push_back(
+        {valued(point.value), point.answer == Answer::Schedulable, point.utilization, scaling_factor(point.scaling)});
+  return output;
 }
 
 }  // namespace
 
-Json capacity_json(const CapacityAnswer& answer) {
-  Json json{{"schema_version", 1},
-            {"quantity", to_string(answer.tunable.kind)},
-            {"name", answer.tunable.name.empty() ? Json(nullptr) : Json(answer.tunable.name)},
-            {"task", answer.tunable.task.empty() ? Json(nullptr) : Json(answer.tunable.task)},
-            {"wanted", word(answer.wanted)},
-            {"policy", to_string(answer.tasks.policy)},
-            {"preemption", to_string(answer.tasks.preemption)},
-            {"arrivals", to_string(answer.tasks.arrivals)}};
-  put_value(json, answer.tunable, "now", answer.tunable.value);
-  json["planners"] = Json::array();
-  for (const CapacityRow& row : answer.rows) json["planners"].push_back(row_json(answer, row));
-  json["assumption"] = assumption();
-  return json;
+std::string_view to_string(Extreme extreme) { return extreme == Extreme::Largest ? "largest" : "smallest"; }
+
+CapacityOutput capacity_output(const CapacityAnswer& answer) {
+  CapacityOutput output;
+  output.quantity = answer.tunable.kind;
+  output.name = text_if_any(answer.tunable.name);
+  output.task = text_if_any(answer.tunable.task);
+  output.wanted = answer.wanted;
+  output.policy = answer.tasks.policy;
+  output.preemption = answer.tasks.preemption;
+  output.arrivals = answer.tasks.arrivals;
+  output.now = {answer.tunable, answer.tunable.value};
+  for (const CapacityRow& row : answer.rows) output.planners.push_back(row_output(answer, row));
+  output.assumption = assumption();
+  return output;
 }
 
 std::string capacity_text(const CapacityAnswer& answer) {
   const auto text_of = [&](std::int64_t value) { return value_text(answer.tunable, value); };
-  programs::Table table({"planner", std::string(word(answer.wanted)), "no more at", "utilization", "tried"});
+  programs::Table table({"planner", std::string(to_string(answer.wanted)), "no more at", "utilization", "tried"});
   std::string notes;
   for (const CapacityRow& row : answer.rows) {
     const Capacity& found = row.capacity;
@@ -76,9 +61,9 @@ std::string capacity_text(const CapacityAnswer& answer) {
                            text_of(*found.value));
     }
   }
-  return fmt::format("{} {} with which every deadline is guaranteed ({}; now {})\n\n{}{}{}\n{}\n", word(answer.wanted),
-                     name_of(answer.tunable), discipline(answer.tasks), text_of(answer.tunable.value), table.text(),
-                     notes.empty() ? "" : "\n", notes, assumption());
+  return fmt::format("{} {} with which every deadline is guaranteed ({}; now {})\n\n{}{}{}\n{}\n",
+                     to_string(answer.wanted), name_of(answer.tunable), discipline(answer.tasks),
+                     text_of(answer.tunable.value), table.text(), notes.empty() ? "" : "\n", notes, assumption());
 }
 
 }  // namespace tutti::internal

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "apps/tutti/reports/capacity_output.hpp"
 #include "apps/tutti/reports/remedies_report.hpp"
 #include "sched/whatif/capacity.hpp"
 #include "sched/whatif/tunable_parameter.hpp"
@@ -36,7 +37,7 @@ struct CapacityAnswer {
   std::vector<CapacityRow> rows;
 };
 
-[[nodiscard]] Json capacity_json(const CapacityAnswer& answer);
+[[nodiscard]] CapacityOutput capacity_output(const CapacityAnswer& answer);
 [[nodiscard]] std::string capacity_text(const CapacityAnswer& answer);
 /// A drawing of the curves: for each planner the load of the machine over the quantity.
 [[nodiscard]] std::string capacity_svg(const CapacityAnswer& answer);

@@ -15,24 +15,14 @@ std::string path_of_tasks(const TaskSet& set, const Chain& chain) {
   return text;
 }
 
-Json names_of_tasks(const TaskSet& set, const Chain& chain) {
-  Json names = Json::array();
-  for (const TaskId task : chain.tasks) names.push_back(set.tasks[task.index()].name);
-  return names;
-}
-
 }  // namespace
 
-Json chains_json(const TaskSet& set, const ChainBounds& bounds) {
-  Json chains = Json::array();
+std::vector<ChainOutput> chains_output(const TaskSet& set, const ChainBounds& bounds) {
+  std::vector<ChainOutput> chains;
   for (std::size_t i = 0; i < set.chains.size(); ++i) {
     const Chain& chain = set.chains[i];
-    const Json bound = json_ms(bound_of(bounds, i));  // of both: they are equal
-    chains.push_back({{"name", chain.name},
-                      {"tasks", names_of_tasks(set, chain)},
-                      {"worst_latency_ms", bound},
-                      {"data_age_ms", bound},
-                      {"deadline_ms", json_ms(chain.deadline)}});
+    const std::optional<Duration> bound = bound_of(bounds, i);  // of both: they are equal
+    chains.push_back({chain.name, names_of_tasks(set, chain.tasks), bound, bound, chain.deadline});
   }
   return chains;
 }
@@ -50,19 +40,14 @@ std::string chains_text(const TaskSet& set, const ChainBounds& bounds) {
   return table.text();
 }
 
-Json measured_chains_json(const TaskSet& set, const ChainBounds& bounds, std::span<const ChainLatencies> measured) {
-  Json chains = Json::array();
+std::vector<MeasuredChainOutput> measured_chains_output(const TaskSet& set, const ChainBounds& bounds,
+                                                        std::span<const ChainLatencies> measured) {
+  std::vector<MeasuredChainOutput> chains;
   for (std::size_t i = 0; i < set.chains.size(); ++i) {
     const Chain& chain = set.chains[i];
-    chains.push_back({{"name", chain.name},
-                      {"tasks", names_of_tasks(set, chain)},
-                      {"reactions", measured[i].reactions},
-                      {"worst_reaction_ms", json_ms(measured[i].worst_reaction)},
-                      {"worst_data_age_ms", json_ms(measured[i].worst_data_age)},
-                      {"bound_ms", json_ms(bound_of(bounds, i))},
-                      {"over_bound", measured[i].over_bound},
-                      {"deadline_ms", json_ms(chain.deadline)},
-                      {"over_deadline", measured[i].over_deadline}});
+    chains.push_back({chain.name, names_of_tasks(set, chain.tasks), measured[i].reactions, measured[i].worst_reaction,
+                      measured[i].worst_data_age, bound_of(bounds, i), measured[i].over_bound, chain.deadline,
+                      measured[i].over_deadline});
   }
   return chains;
 }

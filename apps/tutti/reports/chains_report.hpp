@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "apps/tutti/reports/report.hpp"
+#include "apps/tutti/reports/run_output.hpp"
 #include "sched/admission/known_bounds.hpp"
 #include "sched/chains/chain_measurement.hpp"
 
@@ -12,14 +13,14 @@ namespace tutti::internal {
 /// [chains] bounds on their latencies, where they are known; empty where nothing is guaranteed.
 using ChainBounds = KnownBounds;
 
-/// The chains of `check`: name, tasks, worst_latency_ms, data_age_ms, deadline_ms.
-[[nodiscard]] Json chains_json(const TaskSet& set, const ChainBounds& bounds);
+/// The chains of `check`.
+[[nodiscard]] std::vector<ChainOutput> chains_output(const TaskSet& set, const ChainBounds& bounds);
 [[nodiscard]] std::string chains_text(const TaskSet& set, const ChainBounds& bounds);
 
 /// The chains of `run`, measured values beside the bounds.
 /// @param measured  [chains]
-[[nodiscard]] Json measured_chains_json(const TaskSet& set, const ChainBounds& bounds,
-                                        std::span<const ChainLatencies> measured);
+[[nodiscard]] std::vector<MeasuredChainOutput> measured_chains_output(const TaskSet& set, const ChainBounds& bounds,
+                                                                      std::span<const ChainLatencies> measured);
 /// Empty where the set has no chains.
 [[nodiscard]] std::string measured_chains_text(const TaskSet& set, const ChainBounds& bounds,
                                                std::span<const ChainLatencies> measured);

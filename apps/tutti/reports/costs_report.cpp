@@ -129,6 +129,7 @@ std::string setup_text(const SetupTimes& setup) {
   for (const NamedCost& named : kFurtherCosts) add(named.what, setup.*named.cost);
   for (const ConductorCost& cost : kConductorCosts)
     if (setup.*cost.cost) add(cost.what, *(setup.*cost.cost));
+  if (setup.conductor_visit) add("a visit of a GPU that leads", *setup.conductor_visit);
   return table.text() + (nothing > 0 ? fmt::format("{} further costs are 0\n", nothing) : "");
 }
 

@@ -19,12 +19,8 @@ const WakeLateness& latest(const SelfTest& test) {
   return *std::ranges::max_element(test.threads, {}, &WakeLateness::worst);
 }
 
-Json finding_json(const Finding& finding) {
-  return {{"subject", finding.subject},
-          {"check", finding.check},
-          {"state", to_string(finding.state)},
-          {"value", finding.value},
-          {"remedy", finding.remedy.empty() ? Json(nullptr) : Json(finding.remedy)}};
+FindingOutput finding_output(const Finding& finding) {
+  return {finding.subject, finding.check, finding.state, finding.value, text_if_any(finding.remedy)};
 }
 
 }  // namespace
@@ -72,20 +68,12 @@ std::string self_test_text(const SelfTest& test) {
                      test.limit ? fmt::format("; limit {} us", tenths_of_us(*test.limit)) : "", table.text());
 }
 
-Json self_test_json(const std::optional<SelfTest>& test) {
-  if (!test) return nullptr;
-  Json threads = Json::array();
+std::optional<SelfTestOutput> self_test_output(const std::optional<SelfTest>& test) {
+  if (!test) return std::nullopt;
+  SelfTestOutput output{LatenessTest::kPeriod, test->limit, worst_of(test->threads)};
   for (const WakeLateness& thread : test->threads)
-    threads.push_back({{"core", thread.core ? Json(*thread.core) : Json(nullptr)},
-                       {"instants", thread.instants},
-                       {"median_ms", to_ms(thread.median)},
-                       {"p99_ms", to_ms(thread.p99)},
-                       {"p999_ms", to_ms(thread.p999)},
-                       {"worst_ms", to_ms(thread.worst)}});
-  return {{"period_ms", to_ms(LatenessTest::kPeriod)},
-          {"limit_ms", json_ms(test->limit)},
-          {"worst_ms", json_ms(worst_of(test->threads))},
-          {"threads", threads}};
+    output.threads.push_back({thread.core, thread.instants, thread.median, thread.p99, thread.p999, thread.worst});
+  return output;
 }
 
 std::string doctor_text(const Diagnosis& diagnosis) {
@@ -100,17 +88,16 @@ std::string doctor_text(const Diagnosis& diagnosis) {
                      diagnosis.self_test ? "\n" + self_test_text(*diagnosis.self_test) : "");
 }
 
-Json doctor_json(const Diagnosis& diagnosis) {
-  Json findings = Json::array();
-  for (const Finding& finding : diagnosis.findings) findings.push_back(finding_json(finding));
-  return {{"schema_version", 1},
-          {"cores", diagnosis.cores},
-          {"ok", diagnosis.count(FindingState::Ok)},
-          {"risks", diagnosis.count(FindingState::Risk)},
-          {"unread", diagnosis.count(FindingState::Unread)},
-          {"findings", findings},
-          {"self_test", self_test_json(diagnosis.self_test)},
-          {"notes", diagnosis.notes}};
+DoctorOutput doctor_output(const Diagnosis& diagnosis) {
+  DoctorOutput output;
+  output.cores = diagnosis.cores;
+  output.ok = diagnosis.count(FindingState::Ok);
+  output.risks = diagnosis.count(FindingState::Risk);
+  output.unread = diagnosis.count(FindingState::Unread);
+  for (const Finding& finding : diagnosis.findings) output.findings.push_back(finding_output(finding));
+  output.self_test = self_test_output(diagnosis.self_test);
+  output.notes = diagnosis.notes;
+  return output;
 }
 
 }  // namespace tutti::internal

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/tutti/reports/report.hpp"
+#include "apps/tutti/reports/doctor_output.hpp"
 #include "runtime/doctor/finding.hpp"
 #include "runtime/host/lateness.hpp"
 
@@ -35,11 +35,10 @@ struct Diagnosis {
 
 /// A row for each thread of a self-test, with quantiles.
 [[nodiscard]] std::string self_test_text(const SelfTest& test);
-/// null where there is no test.
-[[nodiscard]] Json self_test_json(const std::optional<SelfTest>& test);
+[[nodiscard]] std::optional<SelfTestOutput> self_test_output(const std::optional<SelfTest>& test);
 
 /// The report of `doctor`: a row for each finding.
 [[nodiscard]] std::string doctor_text(const Diagnosis& diagnosis);
-[[nodiscard]] Json doctor_json(const Diagnosis& diagnosis);
+[[nodiscard]] DoctorOutput doctor_output(const Diagnosis& diagnosis);
 
 }  // namespace tutti::internal

@@ -16,13 +16,13 @@ std::string faults_text(const RunFaults& faults, const TaskSet& set, std::span<c
   return table.text();
 }
 
-Json faults_json(const RunFaults& faults, const TaskSet& set, std::span<const std::uint64_t> counts) {
-  Json list = Json::array();
+std::vector<FaultOutput> faults_output(const RunFaults& faults, const TaskSet& set,
+                                       std::span<const std::uint64_t> counts) {
+  std::vector<FaultOutput> list;
   for (std::size_t i = 0; i < faults.faults.size(); ++i) {
-    const auto task = faults.faults[i].task;
-    list.push_back({{"kind", to_string(faults.faults[i].kind)},
-                    {"task", task ? Json(set.tasks[task->index()].name) : Json(nullptr)},
-                    {"met", counts[i]}});
+    FaultOutput& row = list.emplace_back(FaultOutput{std::string(to_string(faults.faults[i].kind))});
+    if (const auto task = faults.faults[i].task) row.task = set.tasks[task->index()].name;
+    row.met = counts[i];
   }
   return list;
 }

@@ -3,7 +3,7 @@
 #include <span>
 #include <string>
 
-#include "apps/tutti/reports/report.hpp"
+#include "apps/tutti/reports/run_output.hpp"
 #include "sched/whatif/run_faults.hpp"
 
 namespace tutti::internal {
@@ -12,7 +12,7 @@ namespace tutti::internal {
 /// @param counts  [faults]
 [[nodiscard]] std::string faults_text(const RunFaults& faults, const TaskSet& set,
                                       std::span<const std::uint64_t> counts);
-/// The same as JSON: a list of {kind, task, met}.
-[[nodiscard]] Json faults_json(const RunFaults& faults, const TaskSet& set, std::span<const std::uint64_t> counts);
+[[nodiscard]] std::vector<FaultOutput> faults_output(const RunFaults& faults, const TaskSet& set,
+                                                     std::span<const std::uint64_t> counts);
 
 }  // namespace tutti::internal

@@ -21,11 +21,12 @@ using File = JournalReport::File;
 
 struct Quantile {
   std::uint64_t permille;
-  const char* key;    // in JSON
+  Duration QuantilesOutput::*output;
   const char* title;  // in a table
 };
-constexpr std::array kQuantiles{Quantile{500, "median_ms", "50 %"}, Quantile{900, "p90_ms", "90 %"},
-                                Quantile{990, "p99_ms", "99 %"}, Quantile{999, "p999_ms", "99.9 %"}};
+constexpr std::array kQuantiles{
+    Quantile{500, &QuantilesOutput::median, "50 %"}, Quantile{900, &QuantilesOutput::p90, "90 %"},
+    Quantile{990, &QuantilesOutput::p99, "99 %"}, Quantile{999, &QuantilesOutput::p999, "99.9 %"}};
 
 std::tm utc(std::chrono::sys_time<std::chrono::nanoseconds> time) {
   return fmt::gmtime(
@@ -51,100 +52,100 @@ JournalCondition sum_of(const std::vector<File>& files) {
 
 // ---- JSON
 
-Json quantiles_json(const DurationHistogram& times) {
-  if (times.count() == 0) return nullptr;
-  Json json;
-  for (const Quantile& quantile : kQuantiles) json[quantile.key] = to_ms(times.quantile(quantile.permille));
-  json["worst_ms"] = to_ms(times.largest());
-  return json;
+std::optional<QuantilesOutput> quantiles_output(const DurationHistogram& times) {
+  if (times.count() == 0) return std::nullopt;
+  QuantilesOutput output;
+  for (const Quantile& quantile : kQuantiles) output.*quantile.output = times.quantile(quantile.permille);
+  output.worst = times.largest();
+  return output;
 }
 
-Json file_json(const File& file) {
-  const auto& start = file.start;
-  return {{"file", file.path},
-          {"state", state_of(file.condition)},
-          {"tutti", start ? Json(start->tutti) : Json(nullptr)},
-          {"machine", start ? Json(start->machine) : Json(nullptr)},
-          {"policy", start ? Json(start->policy) : Json(nullptr)},
-          {"backend", start ? Json(start->backend) : Json(nullptr)},
-          {"clock", start ? Json(start->clock) : Json(nullptr)},
-          {"started", start ? Json(fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", utc(start->started))) : Json(nullptr)},
-          {"overlap", start ? Json(start->overlap ? "on" : "off") : Json(nullptr)},
-          {"number", start ? Json(start->file) : Json(nullptr)},
-          {"jobs", file.condition.jobs},
-          {"lost_jobs", file.condition.lost_jobs},
-          {"damaged_jobs", file.condition.damaged_jobs},
-          {"damaged_bytes", file.condition.damaged_bytes},
-          {"torn_bytes", file.condition.torn_bytes},
-          {"fault", file.condition.fault ? Json(*file.condition.fault) : Json(nullptr)}};
-}
-
-Json row_json(const Row& row) {
-  const auto time = [&](auto member) { return row.task ? Json(to_ms((*row.task).*member)) : Json(nullptr); };
-  const auto optional_time = [&](auto member) { return row.task ? json_ms((*row.task).*member) : Json(nullptr); };
-  Json json{{"task", row.name},
-            {"period_ms", time(&JournalTask::period)},
-            {"deadline_ms", time(&JournalTask::deadline)},
-            {"bound_ms", optional_time(&JournalTask::bound)},
-            {"wcet_ms", optional_time(&JournalTask::wcet)},
-            {"jobs", row.summary.jobs()}};
-  for (std::size_t i = 0; i < kJobVerdicts; ++i) {
-    const auto verdict = static_cast<JobVerdict>(i);
-    json[std::string(to_string(verdict))] = row.summary.with(verdict);
+JournalFileOutput file_output(const File& file) {
+  JournalFileOutput output{file.path, std::string(state_of(file.condition))};
+  if (const auto& start = file.start) {
+    output.tutti = start->tutti;
+    output.machine = start->machine;
+    output.policy = start->policy;
+    output.backend = start->backend;
+    output.clock = start->clock;
+    output.started = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", utc(start->started));
+    output.overlap = start->overlap ? Overlap::On : Overlap::Off;
+    output.number = start->file;
   }
-  Json causes = Json::object(), caused_by = Json::object();
-  for (std::size_t i = 0; i < kBoundCauses; ++i)
-    if (const auto cause = static_cast<BoundCause>(i); row.summary.over_bound(cause) > 0)
-      causes[std::string(to_string(cause))] = row.summary.over_bound(cause);
-  for (const auto& [name, jobs] : row.caused_by) caused_by[name] = jobs;
-  json["over_bound"] = row.summary.over_bound();
-  json["causes"] = std::move(causes);
-  json["caused_by"] = std::move(caused_by);
-  json["worst_over_by_ms"] = row.summary.over_bound() > 0 ? Json(to_ms(row.summary.worst_excess())) : Json(nullptr);
-  json["overruns"] = row.summary.overruns();
-  json["response"] = quantiles_json(row.summary.responses());
-  json["lateness"] = quantiles_json(row.summary.lateness());
-  json["worst_end_to_end_ms"] =
-      row.summary.responses().count() > 0 ? Json(to_ms(row.summary.worst_end_to_end())) : Json(nullptr);
-  return json;
+  output.jobs = file.condition.jobs;
+  output.lost_jobs = file.condition.lost_jobs;
+  output.damaged_jobs = file.condition.damaged_jobs;
+  output.damaged_bytes = file.condition.damaged_bytes;
+  output.torn_bytes = file.condition.torn_bytes;
+  output.fault = file.condition.fault;
+  return output;
 }
 
-Json job_json(const JournalReport::Job& row) {
+/// Whether a GPU led its jobs: then the host has the record of each later than it ended.
+bool is_led(const Row& row) { return row.summary.worst_at_host().has_value(); }
+
+JournalTaskOutput task_output(const Row& row) {
+  const JobSummary& summary = row.summary;
+  JournalTaskOutput output{row.name};
+  if (row.task) {
+    output.period = row.task->period;
+    output.deadline = row.task->deadline;
+    output.bound = row.task->bound;
+    output.wcet = row.task->wcet;
+  }
+  output.jobs = summary.jobs();
+  output.met = summary.with(JobVerdict::Met);
+  output.missed = summary.with(JobVerdict::Missed);
+  output.dropped = summary.with(JobVerdict::Dropped);
+  output.failed = summary.with(JobVerdict::Failed);
+  output.aborted = summary.with(JobVerdict::Aborted);
+  output.never_run = summary.with(JobVerdict::NeverRun);
+  output.skipped = summary.with(JobVerdict::Skipped);
+  output.over_bound = summary.over_bound();
+  for (const BoundCause cause : Words<BoundCause>::values)
+    if (summary.over_bound(cause) > 0) output.causes.emplace_back(to_string(cause), summary.over_bound(cause));
+  output.caused_by.assign(row.caused_by.begin(), row.caused_by.end());
+  if (summary.over_bound() > 0) output.worst_over_by = summary.worst_excess();
+  output.overruns = summary.overruns();
+  output.response = quantiles_output(summary.responses());
+  output.lateness = quantiles_output(summary.lateness());
+  if (output.response) output.worst_end_to_end = summary.worst_end_to_end();
+  if (!is_led(row)) return output;
+  output.worst_at_host = summary.worst_at_host();
+  output.bound_at_host.emplace(row.task ? row.task->bound_at_host : std::nullopt);
+  output.overwritten = summary.overwritten();
+  output.reused_input = summary.reused_input();
+  return output;
+}
+
+JournalJobOutput job_output(const JournalReport::Job& row) {
   const JobEntry& job = row.job.entry;
-  Json streams = Json::array();
+  JournalJobOutput output{row.task,  job.index, row.job.partition, job.verdict, job.arrival,
+                          job.ready, job.start, job.finish,        job.deadline};
+  if (job.completed()) {
+    output.response = job.response();
+    output.end_to_end = job.end_to_end();
+  }
+  if (job.start) output.late = job.late;
+  output.overruns = job.overruns;
+  if (job.broken) {
+    output.cause = job.broken->cause;
+    output.over_by = job.broken->excess;
+  }
+  output.caused_by = row.caused_by;
   for (const StreamTime& time : row.job.streams)
-    streams.push_back(
-        {{"batch", time.batch}, {"stream", time.stream}, {"start_ms", to_ms(time.start)}, {"end_ms", to_ms(time.end)}});
-  return {{"task", row.task},
-          {"index", job.index},
-          {"partition", row.job.partition},
-          {"verdict", to_string(job.verdict)},
-          {"release_ms", to_ms(job.arrival)},
-          {"ready_ms", to_ms(job.ready)},
-          {"start_ms", json_ms(job.start)},
-          {"finish_ms", json_ms(job.finish)},
-          {"deadline_ms", to_ms(job.deadline)},
-          {"response_ms", job.completed() ? Json(to_ms(job.response())) : Json(nullptr)},
-          {"end_to_end_ms", job.completed() ? Json(to_ms(job.end_to_end())) : Json(nullptr)},
-          {"late_ms", job.start ? Json(to_ms(job.late)) : Json(nullptr)},
-          {"overruns", job.overruns},
-          {"cause", job.broken ? Json(to_string(job.broken->cause)) : Json(nullptr)},
-          {"caused_by", row.caused_by ? Json(*row.caused_by) : Json(nullptr)},
-          {"over_by_ms", job.broken ? Json(to_ms(job.broken->excess)) : Json(nullptr)},
-          {"streams", std::move(streams)}};
+    output.streams.push_back({time.batch, time.stream, time.start, time.end});
+  if (!job.seen) return output;
+  output.seen = job.seen;
+  output.overwritten = job.overwritten;
+  output.reused_input = job.reused_input;
+  return output;
 }
 
-Json chain_json(const JournalReport::ChainRow& row) {
-  return {{"name", row.chain.name},
-          {"tasks", row.tasks},
-          {"reactions", row.latencies.reactions},
-          {"worst_reaction_ms", json_ms(row.latencies.worst_reaction)},
-          {"worst_data_age_ms", json_ms(row.latencies.worst_data_age)},
-          {"bound_ms", json_ms(row.chain.bound)},
-          {"over_bound", row.latencies.over_bound},
-          {"deadline_ms", json_ms(row.chain.deadline)},
-          {"over_deadline", row.latencies.over_deadline},
-          {"runs_not_measured", row.not_measured}};
+JournalChainOutput chain_output(const JournalReport::ChainRow& row) {
+  const ChainLatencies& measured = row.latencies;
+  return {row.chain.name,  row.tasks,           measured.reactions, measured.worst_reaction, measured.worst_data_age,
+          row.chain.bound, measured.over_bound, row.chain.deadline, measured.over_deadline,  row.not_measured};
 }
 
 // ---- text
@@ -208,6 +209,24 @@ std::string responses_text(const std::vector<const Row*>& rows) {
     table.add(std::move(cells));
   }
   return table.text();
+}
+
+/// A line for each task that a GPU led.
+std::string at_host_text(const std::vector<const Row*>& rows) {
+  std::string text;
+  for (const Row* row : rows) {
+    if (!is_led(*row)) continue;
+    const auto bound = row->task ? row->task->bound_at_host : std::nullopt;
+    text += fmt::format("the host had each record of '{}' within {} of its arrival{}", row->name,
+                        to_string(*row->summary.worst_at_host()),
+                        bound ? fmt::format(", {} at most", to_string(*bound)) : "");
+    if (row->summary.overwritten() > 0)
+      text += fmt::format("; of {} its program did not have the results whole", row->summary.overwritten());
+    if (row->summary.reused_input() > 0)
+      text += fmt::format("; {} had the input of an earlier one", row->summary.reused_input());
+    text += "\n";
+  }
+  return text;
 }
 
 std::string lateness_text(const std::vector<const Row*>& rows) {
@@ -437,17 +456,19 @@ programs::ExitCode exit_code_of(const JournalReport& report) {
   return faulty ? programs::kMachineError : programs::kOk;
 }
 
-Json journal_json(const JournalReport& report) {
+ReportOutput report_output(const JournalReport& report) {
   const JournalCondition sum = sum_of(report.files());
-  Json files = Json::array(), summary = Json::array(), chains = Json::array(), jobs = Json::array();
-  for (const JournalReport::ChainRow& chain : report.chains()) chains.push_back(chain_json(chain));
-  for (const File& file : report.files()) files.push_back(file_json(file));
-  for (const Row* row : report.rows()) summary.push_back(row_json(*row));
-  for (const JournalReport::Job& job : report.last_jobs()) jobs.push_back(job_json(job));
-  return {{"schema_version", 1},        {"files", std::move(files)},        {"recorded_jobs", sum.jobs},
-          {"lost_jobs", sum.lost_jobs}, {"damaged_jobs", sum.damaged_jobs}, {"torn_bytes", sum.torn_bytes},
-          {"quantile_error", 1.0 / 64}, {"summary", std::move(summary)},    {"chains", std::move(chains)},
-          {"jobs", std::move(jobs)}};
+  ReportOutput output;
+  for (const File& file : report.files()) output.files.push_back(file_output(file));
+  output.recorded_jobs = sum.jobs;
+  output.lost_jobs = sum.lost_jobs;
+  output.damaged_jobs = sum.damaged_jobs;
+  output.torn_bytes = sum.torn_bytes;
+  output.quantile_error = 1.0 / 64;
+  for (const Row* row : report.rows()) output.summary.push_back(task_output(*row));
+  for (const JournalReport::ChainRow& chain : report.chains()) output.chains.push_back(chain_output(chain));
+  for (const JournalReport::Job& job : report.last_jobs()) output.jobs.push_back(job_output(job));
+  return output;
 }
 
 std::string journal_text(const JournalReport& report) {
@@ -456,7 +477,7 @@ std::string journal_text(const JournalReport& report) {
                                  report.files().size(), report.files().size() == 1 ? "" : "s");
   text += fmt::format("{}\n{}\n{}\nQuantiles are rounded up by less than 1.6 %.\n", verdicts_text(rows),
                       responses_text(rows), lateness_text(rows));
-  text += causes_text(rows) + chains_text(report.chains());
+  text += at_host_text(rows) + causes_text(rows) + chains_text(report.chains());
   if (!report.last_jobs().empty()) text += fmt::format("\n{}\n", jobs_text(report.last_jobs()));
   return text + conditions_text(report.files());
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "apps/exit_code.hpp"
+#include "apps/tutti/reports/journal_output.hpp"
 #include "apps/tutti/reports/report.hpp"
 #include "runtime/trace/job_summary.hpp"
 #include "runtime/trace/journal_reader.hpp"
@@ -98,7 +99,7 @@ class JournalReport final : JournalVisitor {
 /// failed or was over its bound, a chain was over its own, or a file could not be read to its end; otherwise 0.
 [[nodiscard]] programs::ExitCode exit_code_of(const JournalReport& report);
 
-[[nodiscard]] Json journal_json(const JournalReport& report);
+[[nodiscard]] ReportOutput report_output(const JournalReport& report);
 [[nodiscard]] std::string journal_text(const JournalReport& report);
 
 }  // namespace tutti::internal

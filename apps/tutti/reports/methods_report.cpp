@@ -114,23 +114,19 @@ std::string searches_text(const MethodsRecord& record) {
   return table.text() + "\n";
 }
 
-Json workload_json(const MethodsRecord& record, const Workload& workload, const MethodRuns& runs) {
-  Json batches = Json::array();
+WorkloadOutput workload_output(const MethodsRecord& record, const Workload& workload, const MethodRuns& runs) {
+  WorkloadOutput output{workload.name, record.methods[runs.best_other()], 100 * gain_over_best(runs)};
+  if (const double uncertainty = 100 * uncertainty_over_best(runs); std::isfinite(uncertainty))
+    output.gain_uncertainty_percent = uncertainty;
+  for (std::size_t m = 0; m < runs.ms.size(); ++m) {
+    MethodOutput& row = output.methods.emplace_back(MethodOutput{record.methods[m], runs.median_ms(m)});
+    if (m > 0) row.gain_percent = 100 * runs.gain_over(m);
+    row.runs_ms = runs.ms[m];
+  }
   for (std::size_t b = 0; b < workload.batches.size(); ++b)
-    batches.push_back({{"times", std::count(workload.order.begin(), workload.order.end(), b)},
-                       {"streams", batch_json(workload.batches[b])}});
-  Json methods = Json::array();
-  for (std::size_t m = 0; m < runs.ms.size(); ++m)
-    methods.push_back({{"name", record.methods[m]},
-                       {"median_ms", runs.median_ms(m)},
-                       {"gain_percent", m == 0 ? Json(nullptr) : Json(100 * runs.gain_over(m))},
-                       {"runs_ms", runs.ms[m]}});
-  return {{"name", workload.name},
-          {"best_other", record.methods[runs.best_other()]},
-          {"gain_percent", 100 * gain_over_best(runs)},
-          {"gain_uncertainty_percent", 100 * uncertainty_over_best(runs)},
-          {"methods", methods},
-          {"batches", batches}};
+    output.batches.push_back(
+        {std::count(workload.order.begin(), workload.order.end(), b), declared_output(workload.batches[b])});
+  return output;
 }
 
 }  // namespace
@@ -144,16 +140,16 @@ std::size_t MethodsRecord::worst() const {
 
 bool MethodsRecord::holds() const { return gain_over_best(runs[worst()]) >= -tolerance; }
 
-Json methods_json(const MethodsRecord& record) {
-  Json workloads = Json::array();
+MethodsOutput methods_output(const MethodsRecord& record) {
+  MethodsOutput output{{}, record.machine, record.backend, record.clock, record.notes, record.options.image};
+  output.seed = record.options.seed;
+  output.tolerance_percent = 100 * record.tolerance;
+  output.holds = record.holds();
+  output.worst = record.workloads[record.worst()].name;
+  output.methods = record.methods;
   for (std::size_t w = 0; w < record.workloads.size(); ++w)
-    workloads.push_back(workload_json(record, record.workloads[w], record.runs[w]));
-  return {{"schema_version", 1},         {"machine", record.machine},
-          {"backend", record.backend},   {"clock", record.clock},
-          {"notes", record.notes},       {"image_bytes", record.options.image.count},
-          {"seed", record.options.seed}, {"tolerance_percent", 100 * record.tolerance},
-          {"holds", record.holds()},     {"worst", record.workloads[record.worst()].name},
-          {"methods", record.methods},   {"workloads", workloads}};
+    output.workloads.push_back(workload_output(record, record.workloads[w], record.runs[w]));
+  return output;
 }
 
 std::string worst_text(const MethodsRecord& record) {

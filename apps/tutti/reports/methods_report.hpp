@@ -23,7 +23,7 @@ struct MethodsRecord {
   [[nodiscard]] bool holds() const;
 };
 
-[[nodiscard]] Json methods_json(const MethodsRecord& record);
+[[nodiscard]] MethodsOutput methods_output(const MethodsRecord& record);
 /// A table of medians, one of gains, and the worst of these.
 [[nodiscard]] std::string methods_text(const MethodsRecord& record);
 /// A sentence about the least gain over the best other method.

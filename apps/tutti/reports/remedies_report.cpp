@@ -7,17 +7,60 @@
 namespace tutti::internal {
 namespace {
 
-Json word_or_null(const std::string& word) { return word.empty() ? Json(nullptr) : Json(word); }
+constexpr std::string_view ending_of(TunableUnit unit) {
+  switch (unit) {
+    case TunableUnit::Bytes: return "_bytes";
+    case TunableUnit::Nanoseconds: return "_ms";
+    case TunableUnit::Millionths:
+    case TunableUnit::Word: break;
+  }
+  return "";
+}
+
+/// One of the keys that a quantity's value can have, each of one type.
+void add_keys_of_units(Json& object, const FieldRules& rules, bool has_null) {
+  Json one_of = Json::array();
+  const auto add = [&](TunableUnit unit, const Json& schema) {
+    const std::string key = fmt::format("{}{}", rules.key, ending_of(unit));
+    FieldRules keyed = rules;
+    keyed.key = key;
+    keyed.if_any = true;
+    add_key(object, keyed, has_null ? or_null(schema) : schema);
+    one_of.push_back(Json{{"required", Json::array({key})}});
+  };
+  add(TunableUnit::Bytes, schema_of_result_number(rules, true));
+  add(TunableUnit::Nanoseconds, schema_of_result_number(rules, false));
+  Json share_or_word = schema_of_result_number(rules, false);
+  share_or_word["type"] = Json::array({"number", "string"});
+  add(TunableUnit::Millionths, share_or_word);
+  object["allOf"].push_back(Json{{"oneOf", std::move(one_of)}});
+}
 
 }  // namespace
 
-void put_value(Json& json, const TunableParameter& tunable, const std::string& key, std::optional<std::int64_t> value) {
-  switch (unit_of(tunable.kind)) {
-    case TunableUnit::Bytes: json[key + "_bytes"] = value ? Json(*value) : Json(nullptr); break;
-    case TunableUnit::Nanoseconds: json[key + "_ms"] = value ? Json(to_ms(Duration{*value})) : Json(nullptr); break;
-    case TunableUnit::Millionths: json[key] = value ? Json(static_cast<double>(*value) / 1e6) : Json(nullptr); break;
-    case TunableUnit::Word: json[key] = value ? Json(value_text(tunable, *value)) : Json(nullptr); break;
+TunableValueIfAny::TunableValueIfAny(const TunableParameter& tunable, std::optional<std::int64_t> of_file)
+    : unit(unit_of(tunable.kind)),
+      value(of_file),
+      word(unit == TunableUnit::Word && of_file ? value_text(tunable, *of_file) : "") {}
+
+void JsonForm<TunableValueIfAny>::put(Json& object, const TunableValueIfAny& value, const FieldRules& rules) {
+  Json& json = object[fmt::format("{}{}", rules.key, ending_of(value.unit))];
+  if (!value.value) return;
+  switch (value.unit) {
+    case TunableUnit::Bytes: json = *value.value; break;
+    case TunableUnit::Nanoseconds: json = to_ms(Duration{*value.value}); break;
+    case TunableUnit::Millionths: json = static_cast<double>(*value.value) / 1e6; break;
+    case TunableUnit::Word: json = value.word; break;
   }
+}
+void JsonForm<TunableValueIfAny>::add_schema(Json& object, const FieldRules& rules) {
+  add_keys_of_units(object, rules, true);
+}
+void JsonForm<TunableValue>::put(Json& object, const TunableValue& value, const FieldRules& rules) {
+  JsonForm<TunableValueIfAny>::put(object, value, rules);
+}
+void JsonForm<TunableValue>::add_schema(Json& object, const FieldRules& rules) {
+  add_keys_of_units(object, rules, false);
 }
 
 std::string name_of(const TunableParameter& tunable) {
@@ -35,23 +78,23 @@ std::string name_of(const TunableParameter& tunable) {
   }
 }
 
-Json scaling_json(const std::optional<std::int64_t>& scaling) {
-  return scaling ? Json(static_cast<double>(*scaling) / kScalingOne) : Json(nullptr);
+std::optional<double> scaling_factor(const std::optional<std::int64_t>& scaling) {
+  return scaling ? std::optional(static_cast<double>(*scaling) / kScalingOne) : std::nullopt;
 }
 
-Json remedies_json(const Remedies& remedies) {
-  Json list = Json::array();
+std::vector<RemedyOutput> remedies_output(const Remedies& remedies) {
+  std::vector<RemedyOutput> list;
   for (const Remedy& remedy : remedies.remedies) {
     const TunableParameter& tunable = remedy.tunable;
-    Json json{{"quantity", to_string(tunable.kind)},
-              {"task", word_or_null(tunable.task)},
-              {"name", word_or_null(tunable.name)},
-              {"line", tunable.place.line > 0 ? Json(tunable.place.line) : Json(nullptr)}};
     const bool has_none = tunable.kind == TunableKind::Cut && tunable.value == 0;
-    put_value(json, tunable, "from", has_none ? std::nullopt : std::optional(tunable.value));
-    put_value(json, tunable, "to", remedy.to);
-    json["relative"] = remedy.relative ? Json(*remedy.relative) : Json(nullptr);
-    list.push_back(std::move(json));
+    RemedyOutput& output = list.emplace_back();
+    output.quantity = tunable.kind;
+    output.task = text_if_any(tunable.task);
+    output.name = text_if_any(tunable.name);
+    if (tunable.place.line > 0) output.line = tunable.place.line;
+    output.from = {tunable, has_none ? std::nullopt : std::optional(tunable.value)};
+    output.to = {tunable, remedy.to};
+    output.relative = remedy.relative;
   }
   return list;
 }

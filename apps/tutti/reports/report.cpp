@@ -17,45 +17,25 @@
 namespace tutti::internal {
 namespace {
 
-std::string_view word(Exactness exactness) {
-  switch (exactness) {
-    case Exactness::Exact: return "exact";
-    case Exactness::Sufficient: return "sufficient";
-    case Exactness::Necessary: return "necessary";
-  }
-  return "";
+WitnessOutput witness_output(const TaskSet& set, const Witness& witness) {
+  WitnessOutput output{witness.interval, witness.load, witness.blocking, name_of_task(set, witness.blocker),
+                       name_of_task(set, witness.task)};
+  for (const TaskLoad& load : witness.by_task) output.by_task.push_back({name_of_task(set, load.task), load.load});
+  return output;
 }
 
-Json witness_json(const TaskSet& tasks, const Witness& witness) {
-  Json by_task = Json::array();
-  for (const TaskLoad& load : witness.by_task) {
-    by_task.push_back({{"name", tasks.tasks[load.task.index()].name}, {"load_ms", to_ms(load.load)}});
-  }
-  const auto name = [&](const std::optional<TaskId>& task) {
-    return task ? Json(tasks.tasks[task->index()].name) : Json(nullptr);
-  };
-  return {{"interval_ms", to_ms(witness.interval)},
-          {"load_ms", to_ms(witness.load)},
-          {"blocking_ms", to_ms(witness.blocking)},
-          {"blocker", name(witness.blocker)},
-          {"task", name(witness.task)},
-          {"by_task", by_task}};
-}
-
-/// A run that a test found, job by job in the order of their execution; null where it found none.
-Json late_run_json(const TaskSet& set, std::span<const ExecutedJob> run) {
-  if (run.empty()) return nullptr;
-  const auto json_ms = [](HalfNs time) { return Json(static_cast<double>(time) / 2e6); };
-  Json jobs = Json::array();
+/// A run that a test found, job by job in the order of their execution; nothing where it found none.
+std::optional<std::vector<LateRunOutput>> late_run_output(const TaskSet& set, std::span<const ExecutedJob> run) {
+  if (run.empty()) return std::nullopt;
+  const auto as_ms = [](HalfNs time) { return static_cast<double>(time) / 2e6; };
+  std::vector<LateRunOutput> jobs;
   for (const ExecutedJob& job : run) {
-    const bool has_run = job.finish != kNotYetRun;
-    jobs.push_back({{"task", set.tasks[job.source].name},
-                    {"index", job.number},
-                    {"arrival_ms", json_ms(job.arrival)},
-                    {"ready_ms", json_ms(job.release)},
-                    {"start_ms", has_run ? json_ms(job.start) : Json(nullptr)},
-                    {"finish_ms", has_run ? json_ms(job.finish) : Json(nullptr)},
-                    {"deadline_ms", json_ms(job.due)}});
+    LateRunOutput& row = jobs.emplace_back(
+        LateRunOutput{set.tasks[job.source].name, job.number, as_ms(job.arrival), as_ms(job.release)});
+    row.deadline_ms = as_ms(job.due);
+    if (job.finish == kNotYetRun) continue;
+    row.start_ms = as_ms(job.start);
+    row.finish_ms = as_ms(job.finish);
   }
   return jobs;
 }
@@ -73,26 +53,19 @@ std::string partitions_text(const AdmissionVerdict& verdict) {
 }
 
 /// Names by partition.
-Json partitions_json(const TaskSet& set, const AdmissionVerdict& verdict) {
-  Json list = Json::array();
-  for (const Partition& partition : verdict.partitions) {
-    Json names = Json::array();
-    for (const TaskId task : partition.tasks) names.push_back(set.tasks[task.index()].name);
-    list.push_back(std::move(names));
-  }
+std::vector<std::vector<std::string>> partitions_output(const TaskSet& set, const AdmissionVerdict& verdict) {
+  std::vector<std::vector<std::string>> list;
+  for (const Partition& partition : verdict.partitions) list.push_back(names_of_tasks(set, partition.tasks));
   return list;
 }
 
-Json scenario_json(const TaskSet& set, const AdmissionVerdict& verdict, const Scenario& scenario) {
-  if (verdict.overlap) return {{"jobs", scenario.jobs.size()}, {"misses", nullptr}};
-  const std::optional<Miss> miss = first_miss(verdict.timings, set.policy, scenario);
-  Json misses = nullptr;
-  if (miss)
-    misses = {{"task", set.tasks[miss->task.index()].name},
-              {"index", miss->index},
-              {"finish_ms", to_ms(miss->finish)},
-              {"deadline_ms", to_ms(miss->deadline)}};
-  return {{"jobs", scenario.jobs.size()}, {"misses", misses}};
+CounterExampleOutput counter_example_output(const TaskSet& set, const AdmissionVerdict& verdict,
+                                            const Scenario& scenario) {
+  CounterExampleOutput output{scenario.jobs.size()};
+  if (verdict.overlap) return output;
+  if (const auto miss = first_miss(verdict.timings, set.policy, scenario))
+    output.misses = MissOutput{name_of_task(set, miss->task), miss->index, miss->finish, miss->deadline};
+  return output;
 }
 
 std::string scenario_text(const TaskSet& set, const AdmissionVerdict& verdict, const Scenario& scenario) {
@@ -145,8 +118,8 @@ programs::Table tests_table(const AdmissionVerdict& verdict) {
   table.align_left(2);
   for (const Verdict& test : verdict.tests) {
     const bool passed = test.exactness == Exactness::Necessary && test.answer == Answer::Unknown;
-    std::vector<std::string> row{std::string(test.test), std::string(word(test.exactness)),
-                                 std::string(passed ? "holds" : word(test.answer))};
+    std::vector<std::string> row{std::string(test.test), std::string(to_string(test.exactness)),
+                                 std::string(passed ? "holds" : to_string(test.answer))};
     if (apart) row.push_back(test.partition ? fmt::to_string(*test.partition) : "all");
     table.add(std::move(row));
   }
@@ -157,7 +130,17 @@ programs::Table tests_table(const AdmissionVerdict& verdict) {
 
 std::string ms(const std::optional<Duration>& time) { return time ? fmt::format("{:.3f}", to_ms(*time)) : "-"; }
 
-Json json_ms(const std::optional<Duration>& time) { return time ? Json(to_ms(*time)) : Json(nullptr); }
+const std::string& name_of_task(const TaskSet& set, TaskId task) { return set.tasks[task.index()].name; }
+
+std::optional<std::string> name_of_task(const TaskSet& set, const std::optional<TaskId>& task) {
+  return task ? std::optional(name_of_task(set, *task)) : std::nullopt;
+}
+
+std::vector<std::string> names_of_tasks(const TaskSet& set, std::span<const TaskId> tasks) {
+  std::vector<std::string> names;
+  for (const TaskId task : tasks) names.push_back(name_of_task(set, task));
+  return names;
+}
 
 std::string json_report(const Json& json) {
   return programs::shown_json(json.dump(2, ' ', false, Json::error_handler_t::replace)) + "\n";
@@ -180,18 +163,34 @@ std::string conductor_text(const TaskSet& set, std::optional<Duration> host_away
     text += "  all runs were armed before the first job: the host may be away until the end\n";
   else if (host_away)
     text += fmt::format("  the host may be away for {}\n", to_string(*host_away));
+  if (sets_gates_apart(set))
+    text += fmt::format(
+        "  where jobs overlap, kernels have all multiprocessors of a GPU but {}, on which gates run; 'tutti profile' "
+        "measures them so\n",
+        set.machine->spec().conductor_sms);
   if (const auto within = host_sees_within(set))
     text += fmt::format("  the host sees each end within {}\n", to_string(*within));
   return text;
 }
 
-void add_conductor(Json& json, const TaskSet& set, std::optional<Duration> host_away) {
-  if (set.deadline_at != DeadlineAt::Device) return;
-  json["conductor"] = to_string(set.led_by_gpu ? Conductor::Gpu : Conductor::Host);
-  if (host_away) json["host_may_be_away_ms"] = host_away == kNever ? Json() : json_ms(host_away);
+ConductorOutput conductor_output(const TaskSet& set, std::optional<Duration> host_away) {
+  ConductorOutput output;
+  if (set.deadline_at != DeadlineAt::Device) return output;
+  output.conductor = set.led_by_gpu ? Conductor::Gpu : Conductor::Host;
+  if (host_away) output.host_may_be_away.emplace(host_away == kNever ? std::nullopt : host_away);
+  return output;
 }
 
-std::string_view word(Answer answer) {
+std::string_view to_string(Exactness exactness) {
+  switch (exactness) {
+    case Exactness::Exact: return "exact";
+    case Exactness::Sufficient: return "sufficient";
+    case Exactness::Necessary: return "necessary";
+  }
+  return "";
+}
+
+std::string_view to_string(Answer answer) {
   switch (answer) {
     case Answer::Schedulable: return "schedulable";
     case Answer::NotSchedulable: return "not_schedulable";
@@ -209,20 +208,19 @@ std::string sentence(Answer answer) {
   return "unknown: no proof either way";
 }
 
-Json batch_json(const Batch& batch) {
-  const auto name = [&](VertexId vertex) { return Json(batch.machine().vertex(vertex).name); };
-  Json streams = Json::array();
+std::vector<DeclaredStreamOutput> declared_output(const Batch& batch) {
+  std::vector<DeclaredStreamOutput> streams;
   for (const CommandStream& stream : batch.streams()) {
-    const auto& [transfer, kernel] = std::tie(stream.transfer, stream.kernel);
-    streams.push_back(
-        {{"name", stream.name},
-         {"from", transfer ? name(transfer->from) : Json(nullptr)},
-         {"to", transfer ? name(transfer->to) : Json(nullptr)},
-         {"bytes", transfer ? transfer->size.count : 0},
-         {"method", transfer ? Json(to_string(transfer->method)) : Json(nullptr)},
-         {"rows", transfer ? Json(transfer->rows.count) : Json(nullptr)},
-         {"pitch_bytes", transfer && transfer->is_strided() ? Json(transfer->rows.pitch.count) : Json(nullptr)},
-         {"kernel_ms", kernel ? Json(to_ms(kernel->time)) : Json(nullptr)}});
+    DeclaredStreamOutput& row = streams.emplace_back(DeclaredStreamOutput{stream.name});
+    if (const auto& transfer = stream.transfer) {
+      row.from = batch.machine().vertex(transfer->from).name;
+      row.to = batch.machine().vertex(transfer->to).name;
+      row.bytes = transfer->size;
+      row.method = to_string(transfer->method);
+      row.rows = transfer->rows.count;
+      if (transfer->is_strided()) row.pitch = transfer->rows.pitch;
+    }
+    if (stream.kernel) row.kernel = stream.kernel->time;
   }
   return streams;
 }
@@ -237,37 +235,23 @@ std::vector<std::string> rate_sources_of(const TransferInterval& transfer) {
   return sources;
 }
 
-Json streams_json(const Topology& machine, const Timeline& timeline, const LatestFinish* latest) {
-  Json streams = Json::array();
+std::vector<StreamOutput> streams_output(const Topology& machine, const Timeline& timeline,
+                                         const LatestFinish* latest) {
+  std::vector<StreamOutput> streams;
   for (const StreamTimeline& line : timeline.streams) {
-    Json transfer = nullptr;
-    Json kernel = nullptr;
-    if (line.transfer) {
-      transfer = {{"path", line.transfer->method.name},
-                  {"start_ms", to_ms(line.transfer->start)},
-                  {"end_ms", to_ms(line.transfer->end)},
-                  {"rates_from", rate_sources_of(*line.transfer)}};
-    }
-    if (line.kernel) {
-      kernel = {{"on", machine.vertex(line.kernel->on).name},
-                {"start_ms", to_ms(line.kernel->start)},
-                {"end_ms", to_ms(line.kernel->end)}};
-    }
-    Json stream{{"name", line.name}};
-    if (latest != nullptr) stream["latest_ms"] = to_ms(latest->streams[streams.size()] + latest->held_up);
-    stream["transfer"] = transfer;
-    stream["kernel"] = kernel;
-    streams.push_back(stream);
+    StreamOutput stream{line.name};
+    if (latest != nullptr) stream.latest = latest->streams[streams.size()] + latest->held_up;
+    if (const auto& copy = line.transfer)
+      stream.transfer = {std::string(copy->method.name), copy->start, copy->end, rate_sources_of(*copy)};
+    if (const auto& kernel = line.kernel) stream.kernel = {machine.vertex(kernel->on).name, kernel->start, kernel->end};
+    streams.push_back(std::move(stream));
   }
   return streams;
 }
 
-Json timeline_json(const Planner& planner, const Topology& machine, const Timeline& timeline,
-                   const LatestFinish& latest) {
-  return {{"planner", planner.name},
-          {"latency_ms", to_ms(timeline.latency)},
-          {"latest_ms", to_ms(latest.alone())},
-          {"streams", streams_json(machine, timeline, &latest)}};
+BatchOutput batch_output(const Planner& planner, const Topology& machine, const Timeline& timeline,
+                         const LatestFinish& latest) {
+  return {std::string(planner.name), timeline.latency, latest.alone(), streams_output(machine, timeline, &latest)};
 }
 
 std::string assumption(Arrivals arrivals, Policy policy) {
@@ -301,27 +285,26 @@ bool overlaps(const TaskSet& set, const AdmissionVerdict& verdict) {
 }
 
 /// Where jobs overlap: the operations of a task.
-Json stages_json(const TaskSet& set, const OverlapVerdict& verdict, TaskId task) {
-  Json stages = Json::array();
+std::vector<StageOutput> stages_output(const TaskSet& set, const OverlapVerdict& verdict, TaskId task) {
+  std::vector<StageOutput> stages;
   for (std::size_t i = 0; i < verdict.operations.operations.size(); ++i) {
     const Operation& operation = verdict.operations.operations[i];
     if (operation.task != task) continue;
-    const auto& deadlines = verdict.deadlines;
-    stages.push_back(
-        {{"stage", stage_name(set, operation)},
-         {"step", operation.parts.front().step},
-         {"resource", verdict.operations.resources[operation.resource].name},
-         {"worst_ms", to_ms(operation.worst())},
-         {"from_ms", deadlines ? Json(to_ms(deadlines->guards[i])) : Json(nullptr)},
-         {"deadline_ms", deadlines ? Json(to_ms(deadlines->guards[i] + deadlines->deadlines[i])) : Json(nullptr)}});
+    StageOutput& stage =
+        stages.emplace_back(StageOutput{stage_name(set, operation), operation.parts.front().step,
+                                        verdict.operations.resources[operation.resource].name, operation.worst()});
+    if (const auto& deadlines = verdict.deadlines) {
+      stage.from = deadlines->guards[i];
+      stage.deadline = deadlines->guards[i] + deadlines->deadlines[i];
+    }
   }
   return stages;
 }
 
-Json resources_json(const OverlapVerdict& verdict) {
-  Json resources = Json::array();
+std::vector<ResourceOutput> resources_output(const OverlapVerdict& verdict) {
+  std::vector<ResourceOutput> resources;
   for (std::size_t r = 0; r < verdict.utilization.size(); ++r)
-    resources.push_back({{"name", verdict.operations.resources[r].name}, {"utilization", verdict.utilization[r]}});
+    resources.push_back({verdict.operations.resources[r].name, verdict.utilization[r]});
   return resources;
 }
 
@@ -354,10 +337,9 @@ std::string stages_text(const TaskSet& set, const OverlapVerdict& verdict) {
 }
 
 /// Where a set is cut into smaller pieces than it says.
-Json cuts_json(const TaskSet& set, std::span<const CutSize> cuts) {
-  Json list = Json::array();
-  for (const CutSize& cut : cuts)
-    list.push_back({{"task", cut.task ? Json(set.tasks[cut.task->index()].name) : Json()}, {"bytes", cut.size.count}});
+std::vector<CutOutput> cuts_output(const TaskSet& set, std::span<const CutSize> cuts) {
+  std::vector<CutOutput> list;
+  for (const CutSize& cut : cuts) list.push_back({name_of_task(set, cut.task), cut.size});
   return list;
 }
 
@@ -372,56 +354,61 @@ std::string cuts_text(const TaskSet& set, std::span<const CutSize> cuts) {
 
 }  // namespace
 
-Json verdict_json(const TaskSet& set, const AdmissionVerdict& verdict, const std::optional<Scenario>& misses,
-                  std::optional<Duration> host_away) {
-  Json tasks = Json::array();
+namespace {
+
+std::vector<TaskOutput> tasks_output(const TaskSet& set, const AdmissionVerdict& verdict) {
+  std::vector<TaskOutput> tasks;
   for (std::size_t i = 0; i < set.tasks.size(); ++i) {
     const TaskTiming& timing = verdict.timings[i];
     const auto& response = verdict.worst_responses[i];
-    tasks.push_back({{"name", set.tasks[i].name},
-                     {"wcet_ms", to_ms(timing.wcet)},
-                     {"period_ms", to_ms(timing.period)},
-                     {"deadline_ms", to_ms(timing.deadline)},
-                     {"jitter_ms", to_ms(timing.jitter)},
-                     {"worst_response_ms", json_ms(response)},
-                     {"slack_ms", response ? Json(to_ms(timing.deadline - *response)) : Json(nullptr)}});
-    if (set.led_by_gpu) tasks.back()["worst_response_at_host_ms"] = json_ms(bound_at_host(set, response));
-    if (verdict.overlap) tasks.back()["stages"] = stages_json(set, *verdict.overlap, TaskId{i});
+    TaskOutput& task = tasks.emplace_back(
+        TaskOutput{set.tasks[i].name, timing.wcet, timing.period, timing.deadline, timing.jitter, response});
+    if (response) task.slack = timing.deadline - *response;
+    if (set.led_by_gpu) task.worst_response_at_host.emplace(bound_at_host(set, response));
+    if (verdict.overlap) task.stages = stages_output(set, *verdict.overlap, TaskId{i});
   }
-  const bool apart = verdict.partitions.size() > 1;
-  Json tests = Json::array();
-  for (const Verdict& test : verdict.tests) {
-    tests.push_back({{"name", test.test},
-                     {"exactness", word(test.exactness)},
-                     {"verdict", word(test.answer)},
-                     {"witness", test.witness ? witness_json(set, *test.witness) : Json(nullptr)},
-                     {"late_run", late_run_json(set, test.late_run)},
-                     {"reason", test.reason.empty() ? Json(nullptr) : Json(test.reason)}});
-    if (apart) tests.back()["partition"] = test.partition ? Json(*test.partition) : Json(nullptr);
-  }
-  Json json{{"schema_version", 1},
-            {"schedulable", verdict.answer == Answer::Schedulable},
-            {"verdict", word(verdict.answer)},
-            {"planner", verdict.planner != nullptr ? Json(verdict.planner->name) : Json(nullptr)},
-            {"policy", to_string(set.policy)},
-            {"arrivals", to_string(set.arrivals)},
-            {"preemption", to_string(set.preemption)},
-            {"overlap", overlaps(set, verdict) ? "on" : "off"},
-            {"utilization", verdict.utilization},
-            {"resources", verdict.overlap ? resources_json(*verdict.overlap) : Json::array()},
-            {"tasks", tasks},
-            {"chains", chains_json(set, verdict.chain_latencies)},
-            {"tests", tests},
-            {"reasons", verdict.reasons},
-            {"counter_example", misses ? scenario_json(set, verdict, *misses) : Json(nullptr)},
-            {"assumption", assumption(set.arrivals, set.policy)}};
-  if (apart) json["partitions"] = partitions_json(set, verdict);
-  if (!verdict.cuts.empty()) json["cuts"] = cuts_json(set, verdict.cuts);
-  add_conductor(json, set, host_away);
-  return json;
+  return tasks;
 }
 
-std::string verdict_text(const TaskSet& set, const AdmissionVerdict& verdict, const std::optional<Scenario>& misses,
+std::vector<TestOutput> tests_output(const TaskSet& set, const AdmissionVerdict& verdict) {
+  std::vector<TestOutput> tests;
+  for (const Verdict& test : verdict.tests) {
+    TestOutput& row = tests.emplace_back(TestOutput{std::string(test.test), test.exactness, test.answer});
+    if (test.witness) row.witness = witness_output(set, *test.witness);
+    row.late_run = late_run_output(set, test.late_run);
+    row.reason = text_if_any(test.reason);
+    if (verdict.partitions.size() > 1) row.partition.emplace(test.partition);
+  }
+  return tests;
+}
+
+}  // namespace
+
+VerdictOutput verdict_output(const TaskSet& set, const AdmissionVerdict& verdict, const CounterExample& misses,
+                             std::optional<Duration> host_away) {
+  VerdictOutput output{conductor_output(set, host_away), verdict.answer == Answer::Schedulable, verdict.answer};
+  if (verdict.planner != nullptr) output.planner = verdict.planner->name;
+  output.policy = set.policy;
+  output.arrivals = set.arrivals;
+  output.preemption = set.preemption;
+  output.overlap = overlaps(set, verdict) ? Overlap::On : Overlap::Off;
+  output.utilization = verdict.utilization;
+  if (verdict.overlap) output.resources = resources_output(*verdict.overlap);
+  output.tasks = tasks_output(set, verdict);
+  output.chains = chains_output(set, verdict.chain_latencies);
+  output.tests = tests_output(set, verdict);
+  output.reasons = verdict.reasons;
+  if (misses)
+    output.counter_example = counter_example_output(set, verdict, *misses);
+  else
+    output.no_counter_example = text_if_any(misses.error());
+  output.assumption = assumption(set.arrivals, set.policy);
+  if (verdict.partitions.size() > 1) output.partitions = partitions_output(set, verdict);
+  if (!verdict.cuts.empty()) output.cuts = cuts_output(set, verdict.cuts);
+  return output;
+}
+
+std::string verdict_text(const TaskSet& set, const AdmissionVerdict& verdict, const CounterExample& misses,
                          std::optional<Duration> host_away) {
   std::string text;
   const bool apart = verdict.partitions.size() > 1;
@@ -434,7 +421,10 @@ std::string verdict_text(const TaskSet& set, const AdmissionVerdict& verdict, co
   text += cuts_text(set, verdict.cuts);
   if (apart) text += fmt::format("  {}\n", partitions_text(verdict));
   for (const std::string& reason : verdict.reasons) text += fmt::format("  {}\n", reason);
-  if (misses) text += fmt::format("  {}\n", scenario_text(set, verdict, *misses));
+  if (misses)
+    text += fmt::format("  {}\n", scenario_text(set, verdict, *misses));
+  else if (!misses.error().empty())
+    text += fmt::format("  no run that misses is shown: {}\n", misses.error());
   if (set.tasks.empty()) text += "  the task set is empty\n";
   text += fmt::format("\n{}\n{}", tasks_table(set, verdict).text(), tests_table(verdict).text());
   if (!set.chains.empty()) text += fmt::format("\n{}", chains_text(set, verdict.chain_latencies));

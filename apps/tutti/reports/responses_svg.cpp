@@ -24,42 +24,47 @@ constexpr std::string_view kOverColour = "#c1121f";
 /// Responses of a task: each of them, or where a run kept no jobs, their histogram.
 class Responses {
  public:
-  Responses(const DurationHistogram& rounded, std::span<const Duration> exact, std::optional<Duration> bound)
-      : rounded_(&rounded), exact_(exact.begin(), exact.end()), bound_(bound) {
+  Responses(const DurationHistogram& rounded, std::span<const Duration> exact, Duration limit)
+      : rounded_(&rounded), exact_(exact.begin(), exact.end()), limit_(limit) {
     std::ranges::sort(exact_);
   }
 
   [[nodiscard]] bool is_exact() const { return exact_.size() == rounded_->count(); }
   [[nodiscard]] std::uint64_t count() const { return rounded_->count(); }
   [[nodiscard]] Duration largest() const { return rounded_->largest(); }
-  /// How many are at most this one. The histogram rounds up, by at most 1/64: what it may have rounded beyond the bound
+  /// How many are at most this one. The histogram rounds up, by at most 1/64: what it may have rounded beyond the limit
   /// counts as kept.
   [[nodiscard]] std::uint64_t at_most(Duration time) const {
-    if (!is_exact())
-      return rounded_->at_most(bound_ && time >= *bound_ ? std::max(time, *bound_ + *bound_ / 64) : time);
+    if (!is_exact()) return rounded_->at_most(time >= limit_ ? std::max(time, limit_ + limit_ / 64) : time);
     return static_cast<std::uint64_t>(std::ranges::upper_bound(exact_, time) - exact_.begin());
   }
 
  private:
   const DurationHistogram* rounded_;
   std::vector<Duration> exact_;
-  std::optional<Duration> bound_;
+  Duration limit_;
 };
+
+/// A response is late beyond its bound; where a task has none, as in a replay, beyond its deadline.
+Duration limit_of(const MeasuredTask& task) { return task.bound.value_or(task.deadline); }
 
 class ResponsesPicture {
  public:
   std::string file(std::span<const MeasuredTask> tasks, std::span<const JobSummary> summaries,
                    std::span<const std::vector<Duration>> exact) {
     svg_.text(kResponsesEdge, kResponsesEdge + 14, "response times", "font-size='15' font-weight='bold'");
-    bool is_exact = true;
+    bool is_exact = true, has_bounds = true;
     for (std::size_t t = 0; t < tasks.size(); ++t) {
-      const Responses responses(summaries[t].responses(), exact[t], tasks[t].bound);
+      const Responses responses(summaries[t].responses(), exact[t], limit_of(tasks[t]));
       is_exact = is_exact && responses.is_exact();
+      has_bounds = has_bounds && tasks[t].bound;
       draw(tasks[t], summaries[t], responses, series_colour(t), kResponsesEdge + 44 + kPanel * static_cast<double>(t));
     }
-    svg_.text(kResponsesEdge + 150, kResponsesEdge + 14,
-              is_exact ? "red: longer than the bound" : "red: longer than the bound; rounded, by at most 1.6 %",
-              "class='muted' font-size='11'");
+    svg_.text(
+        kResponsesEdge + 150, kResponsesEdge + 14,
+        fmt::format("red: longer than the bound{}{}", has_bounds ? "" : ", or than the deadline where there is none",
+                    is_exact ? "" : "; rounded, by at most 1.6 %"),
+        "class='muted' font-size='11'");
     return svg_.file(kResponsesWidth, 2 * kResponsesEdge + 30 + kPanel * static_cast<double>(tasks.size()));
   }
 
@@ -74,15 +79,17 @@ class ResponsesPicture {
     const bool reaches_deadline = task.deadline <= kFarDeadline * longest;
     end_ = 1.04 * static_cast<double>((reaches_deadline ? std::max(longest, task.deadline) : 5 * longest / 4).count());
     // The bound is the middle of a bin: a response that is as long stands on its line.
-    const auto limit = static_cast<double>(task.bound.value_or(task.deadline).count());
+    const auto limit = static_cast<double>(limit_of(task).count());
     // Bins are never narrower than a kBins-th of the axis, so that they cover it.
     const double bins_to_limit = std::floor(static_cast<double>(kBins) * limit / end_);
     bin_ = bins_to_limit >= 1 ? limit / bins_to_limit : end_ / static_cast<double>(kBins);
     svg_.text(kResponsesEdge, top, title(task, jobs), "font-size='12'");
     const double floor = top + 36 + kBars;
-    draw_bars(responses, task.bound, colour, floor);
-    if (task.bound) draw_limit(*task.bound, "bound", "", top + 10, floor);
-    if (reaches_deadline) draw_limit(task.deadline, "deadline", "stroke-dasharray='5 4'", top + 22, floor);
+    draw_bars(responses, limit_of(task), colour, floor);
+    std::vector<Limit> limits;
+    if (task.bound) limits.push_back({*task.bound, "bound", ""});
+    if (reaches_deadline) limits.push_back({task.deadline, "deadline", "stroke-dasharray='5 4'"});
+    draw_limits(limits, top + 10, floor);
     if (!reaches_deadline)
       svg_.text(kResponsesWidth - kResponsesEdge, top + 31, "the deadline is beyond the axis",
                 "class='muted' font-size='11' text-anchor='end'");
@@ -90,28 +97,28 @@ class ResponsesPicture {
   }
 
   [[nodiscard]] static std::string title(const MeasuredTask& task, const JobSummary& jobs) {
-    std::string text = fmt::format("{}: {} responses", task.name, jobs.responses().count());
-    if (jobs.responses().count() > 0) text += fmt::format(", worst {:.3f} ms", to_ms(jobs.responses().largest()));
+    const std::uint64_t count = jobs.responses().count();
+    std::string text = fmt::format("{}: {} response{}", task.name, count, count == 1 ? "" : "s");
+    if (count > 0) text += fmt::format(", worst {:.3f} ms", to_ms(jobs.responses().largest()));
     if (task.bound) text += fmt::format(", bound {:.3f} ms", to_ms(*task.bound));
     text += fmt::format(", deadline {:.3f} ms", to_ms(task.deadline));
+    if (jobs.without_deadline_met() > 0) text += fmt::format(", which {} did not meet", jobs.without_deadline_met());
     if (jobs.over_bound() > 0) text += fmt::format("; {} over bound", jobs.over_bound());
-    if (jobs.without_deadline_met() > 0) text += fmt::format("; {} met none", jobs.without_deadline_met());
     return text;
   }
 
   /// How many responses lie in a bin.
   struct Bin {
-    std::uint64_t kept = 0, over = 0;  ///< the bound
+    std::uint64_t kept = 0, over = 0;  ///< the limit
     [[nodiscard]] std::uint64_t all() const { return kept + over; }
   };
 
-  void draw_bars(const Responses& responses, const std::optional<Duration>& bound, const SeriesColour& colour,
-                 double floor) {
+  void draw_bars(const Responses& responses, Duration limit, const SeriesColour& colour, double floor) {
     std::vector<Bin> bins;
     std::uint64_t before = 0;
     for (std::size_t bin = 0; bin <= kBins + 1; ++bin) {
       const std::uint64_t until = responses.at_most(bin_end(bin));
-      const std::uint64_t kept = bound ? std::clamp(responses.at_most(*bound), before, until) : until;
+      const std::uint64_t kept = std::clamp(responses.at_most(limit), before, until);
       bins.push_back({kept - before, until - kept});
       before = until;
     }
@@ -136,12 +143,26 @@ class ResponsesPicture {
     return Duration{std::llround(bin_ * (static_cast<double>(bin) + 0.5))};
   }
 
-  void draw_limit(Duration at, std::string_view name, std::string_view style, double top, double floor) {
-    const double line = x(static_cast<double>(at.count()));
-    svg_.line(line, top, line, floor, fmt::format("class='axis' stroke-width='1.5' {}", style));
-    const bool is_right = line > kResponsesWidth / 2;
-    svg_.text(is_right ? line - 5 : line + 5, top + 9, name,
-              is_right ? "font-size='11' text-anchor='end'" : "font-size='11'");
+  struct Limit {
+    Duration at;
+    std::string_view name, style;
+  };
+
+  /// Lines with their names: to the left of both where the last one stands in the right half, so that names stay in the
+  /// picture. The line from which a name reaches over the other one begins higher, and its name stands above that one.
+  void draw_limits(std::vector<Limit> limits, double top, double floor) {
+    if (limits.empty()) return;
+    std::ranges::sort(limits, {}, &Limit::at);
+    const bool is_left = x(static_cast<double>(limits.back().at.count())) > kResponsesWidth / 2;
+    if (is_left) std::ranges::reverse(limits);
+    for (const Limit& limit : limits) {
+      const double line = x(static_cast<double>(limit.at.count()));
+      svg_.line(line, top, line, floor, fmt::format("class='axis' stroke-width='1.5' {}", limit.style));
+      const bool has_room = line > kResponsesEdge + 60;
+      svg_.text(is_left && has_room ? line - 5 : line + 5, top + 9, limit.name,
+                is_left && has_room ? "font-size='11' text-anchor='end'" : "font-size='11'");
+      top += 12;
+    }
   }
 
   void draw_axis(double floor) {

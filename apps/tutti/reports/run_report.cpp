@@ -63,13 +63,10 @@ struct Lateness {
   }
 };
 
-Json lateness_json(const RunRecord& record) {
+std::optional<LatenessOutput> lateness_output(const RunRecord& record) {
   const auto late = Lateness::of(record);
-  if (!late) return nullptr;
-  return {{"median_ms", late->median},
-          {"p999_ms", late->most},
-          {"worst_ms", late->worst},
-          {"processor_share", late->processor_share}};
+  if (!late) return std::nullopt;
+  return LatenessOutput{late->median, late->most, late->worst, late->processor_share};
 }
 
 std::string lateness_text(const RunRecord& record) {
@@ -81,17 +78,12 @@ std::string lateness_text(const RunRecord& record) {
       late->median * 1e3, late->most * 1e3, late->worst * 1e3, late->processor_share * 100);
 }
 
-Json pinned_json(const RunPlace& place) {
-  if (place.pinned.empty()) return nullptr;
-  Json nodes = Json::array();
+std::optional<std::vector<PinnedOutput>> pinned_output(const RunPlace& place) {
+  if (place.pinned.empty()) return std::nullopt;
+  std::vector<PinnedOutput> nodes;
   for (const PinnedUse& use : place.pinned)
-    nodes.push_back({{"numa_node", use.numa_node < 0 ? Json(nullptr) : Json(use.numa_node)},
-                     {"in_use_bytes", use.in_use.count},
-                     {"kept_bytes", use.kept.count},
-                     {"largest_bytes", use.largest.count},
-                     {"taken_bytes", use.taken.count},
-                     {"allocations", use.allocations},
-                     {"reuses", use.reuses}});
+    nodes.push_back({use.numa_node < 0 ? std::nullopt : std::optional(use.numa_node), use.in_use, use.kept, use.largest,
+                     use.taken, use.allocations, use.reuses});
   return nodes;
 }
 
@@ -112,11 +104,10 @@ std::optional<TriggerCounts> triggers_of(const TaskSet& set, const RunRecord& re
   return record.triggers[task];
 }
 
-Json triggers_json(const std::optional<TriggerCounts>& triggers) {
-  if (!triggers) return nullptr;
-  return {{"seen", triggers->seen},       {"deferred", triggers->deferred},
-          {"dropped", triggers->dropped}, {"missing", triggers->missing},
-          {"lost", triggers->lost},       {"most_early_ms", to_ms(triggers->most_early)}};
+std::optional<TriggersOutput> triggers_output(const std::optional<TriggerCounts>& triggers) {
+  if (!triggers) return std::nullopt;
+  return TriggersOutput{triggers->seen,    triggers->deferred, triggers->dropped,
+                        triggers->missing, triggers->lost,     triggers->most_early};
 }
 
 std::string triggers_text(const TaskSet& set, const RunRecord& record) {
@@ -140,46 +131,34 @@ std::string triggers_text(const TaskSet& set, const RunRecord& record) {
   return any ? "\n" + table.text() + remedies : "";
 }
 
-Json suspended_json(const TaskSet& set, const RunRecord& record) {
-  Json list = Json::array();
-  for (const auto& [task, at] : record.suspensions)
-    list.push_back({{"task", set.tasks[task.index()].name}, {"at_ms", to_ms(at)}});
+std::vector<SuspensionOutput> suspended_output(const TaskSet& set, const RunRecord& record) {
+  std::vector<SuspensionOutput> list;
+  for (const auto& [task, at] : record.suspensions) list.push_back({name_of_task(set, task), at});
   return list;
 }
 
-Json replanned_json(const TaskSet& set, const RunRecord& record) {
-  const auto names = [&](const std::vector<TaskId>& tasks) {
-    Json list = Json::array();
-    for (const TaskId task : tasks) list.push_back(set.tasks[task.index()].name);
-    return list;
-  };
-  Json list = Json::array();
+std::vector<ReplanningOutput> replanned_output(const TaskSet& set, const RunRecord& record) {
+  std::vector<ReplanningOutput> list;
   for (const Replanning& replanned : record.replanned) {
-    Json gpus = Json::array();
-    for (const VertexId gpu : replanned.gpus) gpus.push_back(set.machine->vertex(gpu).name);
-    list.push_back({{"at_ms", to_ms(replanned.at)},
-                    {"gpus", gpus},
-                    {"ended", names(replanned.ended)},
-                    {"resumed", names(replanned.resumed)},
-                    {"resumed_at_ms", json_ms(replanned.resumed_at)},
-                    {"refused", names(replanned.refused)},
-                    {"reason", replanned.reason.empty() ? Json(nullptr) : Json(replanned.reason)}});
+    ReplanningOutput& row = list.emplace_back(ReplanningOutput{replanned.at});
+    for (const VertexId gpu : replanned.gpus) row.gpus.push_back(set.machine->vertex(gpu).name);
+    row.ended = names_of_tasks(set, replanned.ended);
+    row.resumed = names_of_tasks(set, replanned.resumed);
+    row.resumed_at = replanned.resumed_at;
+    row.refused = names_of_tasks(set, replanned.refused);
+    row.reason = text_if_any(replanned.reason);
   }
   return list;
 }
 
-Json changes_json(const TaskSet& set, const RunRecord& record) {
-  const auto name = [&](std::optional<TaskId> task) {
-    return task ? Json(set.tasks[task->index()].name) : Json(nullptr);
-  };
-  Json changes = Json::array();
-  for (const auto& [change, answered, answer] : record.changes)
-    changes.push_back({{"at_ms", to_ms(change.at)},
-                       {"remove", name(change.leaves)},
-                       {"add", name(change.comes)},
-                       {"answered_ms", to_ms(answered)},
-                       {"granted", answer.answer == Answer::Schedulable},
-                       {"reason", answer.reason.empty() ? Json(nullptr) : Json(answer.reason)}});
+std::vector<ChangeOutput> changes_output(const TaskSet& set, const RunRecord& record) {
+  std::vector<ChangeOutput> changes;
+  for (const auto& [change, answered, answer] : record.changes) {
+    ChangeOutput& row =
+        changes.emplace_back(ChangeOutput{change.at, name_of_task(set, change.leaves), name_of_task(set, change.comes),
+                                          answered, answer.answer == Answer::Schedulable});
+    row.reason = text_if_any(answer.reason);
+  }
   return changes;
 }
 
@@ -200,78 +179,81 @@ std::optional<BoundBy> bound_by_of(const TaskSet& set, const RunRecord& record, 
   return bound_by(record.loads[task]);
 }
 
-}  // namespace
-
-Json run_json(const TaskSet& set, const WorstResponses& bounds, const RunRecord& record, const RunPlace& place) {
-  Json jobs = Json::array();
+std::vector<JobOutput> jobs_output(const TaskSet& set, const RunRecord& record) {
+  std::vector<JobOutput> jobs;
   for (const JobRecord& job : record.jobs) {
-    jobs.push_back(
-        {{"task", set.tasks[job.task.index()].name},
-         {"index", job.index},
-         {"release_ms", to_ms(job.arrival)},
-         {"start_ms", job.finish ? Json(to_ms(job.start)) : Json(nullptr)},
-         {"finish_ms", json_ms(job.finish)},
-         {"deadline_ms", to_ms(job.deadline)},
-         {"missed", job.missed()},
-         {"verdict", to_string(job.verdict)},
-         {"error", job.error ? Json(job.error->message) : Json(nullptr)},
-         {"response_ms", job.finish ? Json(to_ms(job.response())) : Json(nullptr)},
-         {"end_to_end_ms", job.finish ? Json(to_ms(job.end_to_end())) : Json(nullptr)},
-         {"late_ms", job.finish ? Json(to_ms(job.late)) : Json(nullptr)},
-         {"cause", job.broken ? Json(to_string(job.broken->cause)) : Json(nullptr)},
-         {"caused_by", job.broken && job.broken->by ? Json(set.tasks[job.broken->by->index()].name) : Json(nullptr)},
-         {"over_by_ms", job.broken ? Json(to_ms(job.broken->excess)) : Json(nullptr)}});
+    JobOutput& row = jobs.emplace_back(JobOutput{name_of_task(set, job.task), job.index, job.arrival});
+    if (job.finish) {
+      row.start = job.start;
+      row.finish = job.finish;
+      row.response = job.response();
+      row.end_to_end = job.end_to_end();
+      row.late = job.late;
+    }
+    row.deadline = job.deadline;
+    row.missed = job.missed();
+    row.verdict = job.verdict;
+    if (job.error) row.error = job.error->message;
+    if (job.broken) {
+      row.cause = job.broken->cause;
+      row.caused_by = name_of_task(set, job.broken->by);
+      row.over_by = job.broken->excess;
+    }
     if (!set.led_by_gpu) continue;
-    jobs.back()["seen_ms"] = json_ms(job.seen);
-    jobs.back()["overwritten"] = job.overwritten;
+    row.seen.emplace(job.seen);
+    row.overwritten = job.overwritten;
+    row.reused_input = job.reused_input;
   }
-  Json summary = Json::array();
-  const auto rows = summarize(record);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    summary.push_back({{"task", set.tasks[i].name},
-                       {"released", rows[i].released},
-                       {"completed", rows[i].completed},
-                       {"missed", rows[i].missed},
-                       {"failed", rows[i].failed},
-                       {"overruns", rows[i].overruns},
-                       {"worst_response_ms", json_ms(rows[i].worst_response)},
-                       {"bound_ms", json_ms(bound_of(bounds, i))},
-                       {"over_bound", rows[i].over_bound},
-                       {"worst_end_to_end_ms", json_ms(rows[i].worst_end_to_end)},
-                       {"triggers", triggers_json(triggers_of(set, record, i))}});
-    if (!set.led_by_gpu) continue;
-    summary.back()["overwritten"] = record.summaries[i].overwritten();
-    summary.back()["worst_response_at_device_ms"] = json_ms(rows[i].worst_response);
-    summary.back()["bound_at_device_ms"] = json_ms(bound_of(bounds, i));
-    summary.back()["worst_response_at_host_ms"] = json_ms(rows[i].worst_at_host);
-    summary.back()["bound_at_host_ms"] = json_ms(bound_at_host(set, bound_of(bounds, i)));
-  }
-  Json json{{"schema_version", 1},
-            {"backend", place.backend},
-            {"overlap", place.overlaps ? "on" : "off"},
-            {"clock", place.clock},
-            {"notes", place.notes},
-            {"jobs", jobs},
-            {"summary", summary},
-            {"suspended", suspended_json(set, record)},
-            {"replanned", replanned_json(set, record)},
-            {"lateness", lateness_json(record)},
-            {"pinned_memory", pinned_json(place)},
-            {"changes", changes_json(set, record)}};
-  add_conductor(json, set, record.host_away);
-  return json;
+  return jobs;
 }
 
-Json bound_by_json(const TaskSet& set, const RunRecord& record) {
-  Json list = Json::array();
+std::vector<RunSummaryOutput> summary_output(const TaskSet& set, const WorstResponses& bounds,
+                                             const RunRecord& record) {
+  std::vector<RunSummaryOutput> summary;
+  const auto rows = summarize(record);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::optional<Duration> bound = bound_of(bounds, i);
+    RunSummaryOutput& row = summary.emplace_back(
+        RunSummaryOutput{set.tasks[i].name, rows[i].released, rows[i].completed, rows[i].missed, rows[i].failed,
+                         rows[i].overruns, rows[i].worst_response, bound, rows[i].over_bound, rows[i].worst_end_to_end,
+                         triggers_output(triggers_of(set, record, i))});
+    if (!set.led_by_gpu) continue;
+    row.overwritten = record.summaries[i].overwritten();
+    row.reused_input = record.summaries[i].reused_input();
+    row.worst_at_device.emplace(rows[i].worst_response);
+    row.bound_at_device.emplace(bound);
+    row.worst_at_host.emplace(rows[i].worst_at_host);
+    row.bound_at_host.emplace(bound_at_host(set, bound));
+  }
+  return summary;
+}
+
+}  // namespace
+
+RunOutput run_output(const TaskSet& set, const WorstResponses& bounds, const RunRecord& record, const RunPlace& place) {
+  RunOutput output{conductor_output(set, record.host_away)};
+  output.backend = place.backend;
+  output.overlap = place.overlaps ? Overlap::On : Overlap::Off;
+  output.clock = place.clock;
+  output.notes = place.notes;
+  output.jobs = jobs_output(set, record);
+  output.summary = summary_output(set, bounds, record);
+  output.suspended = suspended_output(set, record);
+  output.replanned = replanned_output(set, record);
+  output.lateness = lateness_output(record);
+  output.pinned_memory = pinned_output(place);
+  output.changes = changes_output(set, record);
+  return output;
+}
+
+std::vector<BoundByOutput> bound_by_output(const TaskSet& set, const RunRecord& record) {
+  std::vector<BoundByOutput> list;
   for (std::size_t i = 0; i < record.loads.size(); ++i) {
     const auto bound = bound_by_of(set, record, i);
     if (!bound) continue;
-    list.push_back({{"task", set.tasks[i].name},
-                    {"cpu_share", bound->cpu_share},
-                    {"gpu_share", bound->gpu_share},
-                    {"bound_by", bound->processor ? Json(*bound->processor == Processor::Cpu ? "cpu" : "gpu") : Json()},
-                    {"amdahl_ceiling", bound->amdahl_ceiling}});
+    BoundByOutput& row = list.emplace_back(BoundByOutput{set.tasks[i].name, bound->cpu_share, bound->gpu_share});
+    if (bound->processor) row.bound_by = *bound->processor == Processor::Cpu ? "cpu" : "gpu";
+    row.amdahl_ceiling = bound->amdahl_ceiling;
   }
   return list;
 }

@@ -18,7 +18,7 @@
 namespace tutti::internal {
 namespace {
 
-constexpr double kPageWidth = 960, kMargin = 16, kRight = kPageWidth - kMargin - 8;
+constexpr double kPageWidth = 960, kMargin = 16, kPageRight = kPageWidth - kMargin - 8;
 constexpr double kBar = 16, kLeastBar = 3, kLaneGap = 3;  // heights
 constexpr double kPanelHead = 24, kPanelFoot = 34;
 constexpr double kTitleFont = 15, kFont = 12, kSmallFont = 10;
@@ -139,14 +139,14 @@ class TimelinePicture {
       if (const double latest = as_ns(prediction.latest.alone()); latest <= most) end = std::max(end, latest);
     return end;
   }
-  [[nodiscard]] double x(double ns) const { return left_ + ns / end_ * (kRight - left_); }
+  [[nodiscard]] double x(double ns) const { return left_ + ns / end_ * (kPageRight - left_); }
   [[nodiscard]] double x(Duration time) const { return x(std::min(as_ns(time), end_)); }
   [[nodiscard]] bool beyond_axis(Duration time) const { return as_ns(time) > end_; }
 
   void title() {
     const std::size_t count = batch_->streams().size();
     const std::string words = fmt::format("{} stream{} on {}", count, count == 1 ? "" : "s", batch_->machine().name());
-    svg_.text(kMargin, 24, shortened(words, kTitleFont, kRight - kMargin), "font-size='15'");
+    svg_.text(kMargin, 24, shortened(words, kTitleFont, kPageRight - kMargin), "font-size='15'");
     svg_.text(kMargin, 42,
               "grey or pale: set-up, and the first chunk of a staged copy; triangle: a gate opens; line: the batch is "
               "complete; dashed line: its latest finish",

@@ -287,7 +287,7 @@ class TopologyPicture {
     }
     if (is_beside(pair))
       return all.push_back(
-          {left + 0.75 * bend_of(pair) + 6 + width / 2, (from.y + to.y) / 2 + middle + 4, words, tooltip(pair)});
+          {left + 0.75 * bend_of(pair) + 12 + width / 2, (from.y + to.y) / 2 + middle + 4, words, tooltip(pair)});
     const LabelEnd end = label_end(pair);
     if (is_level(pair)) return all.push_back({(left + to.x) / 2, to.y + middle - lift, words, tooltip(pair)});
     if (end == LabelEnd::Along) {  // parallel to the line, nearer to the left end

@@ -12,7 +12,7 @@ from programs import Programs, main
 
 class BenchMethods(Programs):
     MACHINE = "configs/machines/inspection-example.yaml"
-    PLANNERS = ["completion_aligned", "all_at_once", "bandwidth_allocation", "static_allocation", "time_division", "gate_search"]
+    PLANNERS = ["completion_aligned", "all_at_once", "bandwidth_allocation", "static_allocation", "time_division", "best", "gate_search"]
 
     def methods(self, *words):
         return self.tutti("bench", "methods", "--machine", self.MACHINE, "--backend", "sim", *words)

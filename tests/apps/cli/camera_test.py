@@ -11,10 +11,9 @@ import sys
 import time
 import unittest
 
-from programs import H200X4, ROOT, WAFER, Programs, main
+from programs import H200X4, ROOT, TOO_SLOW, WAFER, Programs, main
 
 CAMERA = os.environ.get("WAFER_FAKE_CAMERA")
-TOO_SLOW = "the host is too slow to play this machine in real time"
 TASKS = "configs/tasks/wafer-inspection-camera.yaml"
 needs_aravis = unittest.skipUnless(CAMERA, "this build has no Aravis")
 

@@ -6,6 +6,9 @@ import xml.etree.ElementTree as xml
 from programs import WAFER, Programs, main
 
 
+SEARCHLESS = ["completion_aligned", "all_at_once", "bandwidth_allocation", "static_allocation", "time_division"]
+
+
 class Capacity(Programs):
     """mem0 to gpu0 at 1 byte/ns, so a task that sends an image of x bytes every 10 ms fits up to 10 MB."""
     TASKS = "version: 1\nmachine: m.yaml\noverlap: off\nparameters: {image: 4 MB, unused: 1 MB}\ntasks:\n- {name: a, period: 10 ms, job: [{batch: [{from: mem0, to: gpu0, size: image}]}]}\n"
@@ -19,7 +22,7 @@ class Capacity(Programs):
         answer = self.object_of(0, "capacity", self.tasks(), "--parameter", "image", "--json", "--points", 6)
         self.assertEqual([answer[key] for key in ("schema_version", "quantity", "name", "task", "wanted", "policy", "now_bytes")],
                          [1, "parameter", "image", None, "largest", "edf", 4_000_000])
-        self.assertEqual([row["planner"] for row in answer["planners"]], ["completion_aligned", "all_at_once", "bandwidth_allocation", "static_allocation", "time_division"])
+        self.assertEqual([row["planner"] for row in answer["planners"]], ["best", *SEARCHLESS])
         for row in answer["planners"]:
             self.assertEqual((row["value_bytes"], row["beyond_bytes"], row["utilization"], row["wcet_growth"], row["holes"]),
                              (10_000_000, 10_001_000, 1.0, 1.0, []))
@@ -57,7 +60,7 @@ class Capacity(Programs):
         # more a fits into b's 16: 6 + 2 + 2 <= 16. a may take 10 - 6 = 4.
         for of, value in (("period", 8), ("deadline", 8), ("wcet", 4)):
             answer = self.object_of(0, "capacity", self.tasks(self.NO_SIZES), "--task", "a", "--of", of, "--json")
-            self.assertEqual([row["value_ms"] for row in answer["planners"]], [value] * 5, of)
+            self.assertEqual([row["value_ms"] for row in answer["planners"]], [value] * 6, of)
             self.assertEqual((answer["task"], answer["wanted"]), ("a", "largest" if of == "wcet" else "smallest"))
 
     def test_the_value_that_is_named_passes_check_and_the_next_does_not(self):
@@ -68,11 +71,10 @@ class Capacity(Programs):
                 self.assertEqual(run.returncode, code, run.stdout)
 
     def test_planners_that_search_are_asked_only_where_the_set_or_the_caller_says_so(self):
-        five = ["completion_aligned", "all_at_once", "bandwidth_allocation", "static_allocation", "time_division"]
         for text, words, planners in (
-            (self.TASKS, [], five),
+            (self.TASKS, [], ["best", *SEARCHLESS]),
             (self.TASKS, ["--planner", "gate_search"], ["gate_search"]),
-            (self.TASKS.replace("tasks:", "planner: gate_search\ntasks:", 1), [], five + ["gate_search"]),
+            (self.TASKS.replace("tasks:", "planner: gate_search\ntasks:", 1), [], [*SEARCHLESS, "gate_search"]),
         ):
             with self.subTest(planners=planners):
                 answer = self.object_of(0, "capacity", self.tasks(text), "--parameter", "image", "--points", 2, "--json", *words)
@@ -86,9 +88,9 @@ class Capacity(Programs):
         self.assertEqual(root.tag, "{http://www.w3.org/2000/svg}svg")
         words = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
         self.assertIn("'image' in MB", words)
-        for planner in ("completion_aligned", "all_at_once", "bandwidth_allocation", "static_allocation", "time_division"):
+        for planner in ("best", *SEARCHLESS):
             self.assertTrue(any(word.startswith(planner + ": ") for word in words), words)
-        self.assertEqual(len(list(root.iter("{http://www.w3.org/2000/svg}path"))), 12)  # two curves a row, overlap's too
+        self.assertEqual(len(list(root.iter("{http://www.w3.org/2000/svg}path"))), 14)  # two curves a row, overlap's too
 
     def test_what_has_no_answer_is_a_sentence(self):
         endless = "version: 1\nmachine: m.yaml\nparameters: {image: 1 B}\ntasks:\n- {name: a, period: 9000000000 s, job: [{batch: [{from: mem0, to: gpu0, size: 1% of image}]}]}\n"

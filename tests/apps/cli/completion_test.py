@@ -11,7 +11,7 @@ import unittest
 
 from programs import ROOT, Programs, main
 
-PLANNERS = ["completion_aligned", "all_at_once", "bandwidth_allocation", "static_allocation", "time_division", "gate_search"]
+PLANNERS = ["best", "completion_aligned", "all_at_once", "bandwidth_allocation", "static_allocation", "time_division", "gate_search"]
 
 
 def with_shell(name):

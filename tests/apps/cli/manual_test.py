@@ -53,7 +53,7 @@ class Manual(Programs):
     def test_a_page_has_what_its_help_has(self):
         page = self.tutti("manual", "predict").stdout
         self.assertTrue(page.startswith("tutti-predict(1)\n\n# NAME\n\ntutti-predict - how long a batch takes"))
-        for part in ("*tutti predict* [_OPTIONS_] _FILE_", "*\\-\\-planner* _WORD_", "Default: completion\\_aligned", "# COMMON OPTIONS",
+        for part in ("*tutti predict* [_OPTIONS_] _FILE_", "*\\-\\-planner* _WORD_", "Default: best", "# COMMON OPTIONS",
                      "```\ntutti predict configs/batches/inspection-example.yaml --planner time_division\n"):
             self.assertIn(part, page)
         self.assertIn("*tutti\\-topology\\-show*(1)", self.tutti("manual", "topology").stdout)

@@ -19,7 +19,7 @@ class Predict(Programs):
     def test_predict_has_the_contract_s_keys(self):
         answer = self.object_of(0, "predict", EXAMPLE, "--json")
         self.assertEqual(answer["schema_version"], 1)
-        self.assertEqual((answer["planner"], answer["latency_ms"], answer["latest_ms"]), ("completion_aligned", 44.8, 44.8))
+        self.assertEqual((answer["planner"], answer["latency_ms"], answer["latest_ms"]), ("best", 44.8, 44.8))
         self.assertEqual(answer["streams"][0]["transfer"], {"path": "direct", "start_ms": 33.6, "end_ms": 41.6, "rates_from": ["graph"]})
         self.assertEqual(answer["streams"][0]["kernel"], {"on": "gpu0", "start_ms": 41.6, "end_ms": 44.8})
 

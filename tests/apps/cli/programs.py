@@ -22,6 +22,7 @@ EXAMPLE = "configs/batches/inspection-example.yaml"
 WAFER = "configs/tasks/wafer-inspection.yaml"
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 TWO_LINES = "configs/tasks/two-lines.yaml"
+TOO_SLOW = "the host is too slow to play this machine in real time"
 ONE_GPU = (TESTS / "apps/cli/one_gpu.yaml").read_text(encoding="utf-8")
 
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from xml.etree import ElementTree
 
-from programs import ROOT, WAFER, Programs, main
+from programs import ROOT, TOO_SLOW, WAFER, Programs, main
 
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -34,8 +34,9 @@ class Run(Programs):
         for options in ((), ("--priority", 50), ("--priority", 50, "--wait", "block")):
             done = self.tutti("run", path, "--clock", "real", "--jobs", 4, "--json", *options)
             answer = json.loads(done.stdout)
-            late = [job["late_ms"] for job in answer["jobs"]]
-            self.assertEqual(len(late), 4)
+            self.assertEqual(len(answer["jobs"]), 4)
+            # A host that pauses for a period leaves jobs out: these were never seen.
+            late = [job["late_ms"] for job in answer["jobs"] if job["late_ms"] is not None]
             self.assertGreaterEqual(min(late), 0)
             self.assertEqual(answer["lateness"]["worst_ms"], max(late))
             self.assertLessEqual(answer["lateness"]["median_ms"], answer["lateness"]["p999_ms"])
@@ -198,7 +199,7 @@ changes:
         for words in ((), ("--clock", "real", "--watchdog", "2x+50ms")):
             run = self.tutti("run", WAFER, "--for", "1s", "--faults", "configs/faults/hung-kernel.yaml", "--set", "image=4MB", "--json", *words)
             self.assertEqual(run.returncode, 3, run.stderr)
-            if words and "too slow" in run.stderr:
+            if words and TOO_SLOW in run.stderr:
                 continue  # a busy host: the simulated machine gives up sooner
             jobs = json.loads(run.stdout)["jobs"]
             self.assertEqual([job["verdict"] for job in jobs][5], "failed")

@@ -2,8 +2,9 @@
 """JSON Schemas: that configs/schemas/ has what `tutti schema` prints, that the readers and the schemas of files agree, and
 that what commands print with --json is what its schema says and nothing else.
 
-UPDATE_GOLDEN=1 writes configs/schemas/ anew. The schemas of outputs are made of the outputs below, and of those that
-tests/golden/outputs/ has of hosts with GPUs: what every object of a place has is required, what none has is refused.
+UPDATE_GOLDEN=1 writes configs/schemas/ anew. `tutti schema` makes those of outputs of field tables. Of those in INFERRED,
+which have no tables yet, they are made of the outputs below, and of those that tests/golden/outputs/ has of hosts with GPUs:
+what every object of a place has is required, what none has is refused.
 """
 import copy
 import functools
@@ -60,7 +61,7 @@ OUTPUTS = {
     "doctor": [["doctor", "--backend", "sim"], ["doctor", "--backend", "sim", "--self-test", "20ms"], ["doctor", "--backend", "sim", "--machine", H200X4]],
     "predict": [["predict", f"configs/batches/{name}.yaml"] for name in ("inspection-example", "pageable", "nehalem-h2d", "sandy-bridge-d2h")],
     "profile": [],
-    "report": [["report", "{}/run.journal"], ["report", "{}/run.journal", "--jobs", "3"]],
+    "report": [["report", "{}/run.journal"], ["report", "{}/run.journal", "--jobs", "3"], ["report", "{}/led.journal", "--jobs", "3"]],
     "run": [["run", REFUSED, "--overlap", "on", *SMALL], ["run", CHAIN, *SMALL, "--bound-by"], ["run", TWO_LINES, *SMALL], ["run", REFUSED, "--clock", "virtual", "--scenario", "{}/misses.yaml"],
             ["run", "{}/small.yaml", *SMALL, "--faults", "{}/faults.yaml"], ["run", "{}/small.yaml", *SMALL, "--faults", "{}/broken.yaml"],
             ["run", "{}/two.yaml", "--clock", "virtual", "--jobs", "8", "--faults", "{}/lost.yaml"], ["run", "{}/small.yaml", "--clock", "virtual", "--endless", "--faults", "{}/lost.yaml"], ["run", "{}/small.yaml", "--clock", "virtual", "--for", "300ms", "--changes", "{}/changes.yaml"],
@@ -72,9 +73,10 @@ OUTPUTS = {
     "trigger": [["trigger", "tutti_schema_test", "--every", "1ms", "--times", "2"]],
     "verify": [["verify", "--machine", H200X4, "--backend", "sim", "--random", "2", "--repeats", "1"], ["verify", EXAMPLE, "--backend", "sim", "--repeats", "1"]],
 }
-NAMED = {"caused_by", "causes", "groups"}  # maps by name, not by key
-# What a host or a run does not have is null: a value may have any of the plain types, or be null in place of an object.
-LOOSE = {"bench-copies", "bench-pingpong", "bench-stencil", "bench-wait", "calibrate", "doctor", "profile", "report", "run", "topology-detect"}
+# Outputs without field tables, and those of them in which a host or a run may lack things: then a value may have any of the
+# plain types, or be null in place of an object.
+LOOSE = {"advise", "bench-copies", "bench-pingpong", "bench-stencil", "bench-transfers", "bench-wait", "calibrate", "profile", "topology-detect"}
+INFERRED = LOOSE | {"bench-machine", "calibrate-check", "calibrate-from", "calibrate-plan"}
 SCALARS = ["boolean", "null", "number", "string"]
 
 SMALL_TASKS = """version: 1
@@ -124,10 +126,7 @@ def inferred(values, key="", loose=False):
     schema = {"type": types + ["object"] * bool(objects) + ["array"] * bool(arrays)}
     if len(schema["type"]) == 1:
         schema["type"] = schema["type"][0]
-    if objects and key in NAMED:
-        named = [value for one in objects for value in one.values()]
-        schema["additionalProperties"] = inferred(named, loose=loose) if named else {"type": SCALARS}
-    elif objects:
+    if objects:
         keys = list(dict.fromkeys(name for one in objects for name in one))
         schema["properties"] = {name: inferred([one[name] for one in objects if name in one], name, loose) for name in keys}
         schema["additionalProperties"] = False
@@ -159,11 +158,18 @@ class Schema(Programs):
     def words(self, words):
         return [word.replace("{}", str(self.folder)) for word in words]
 
-    @functools.lru_cache(maxsize=None)
+    PRINTED = {}  # by name, since two tests look at it
+
     def outputs(self, name):
         """All that the commands of this name print."""
+        if name not in self.PRINTED:
+            self.PRINTED[name] = self.print_outputs(name)
+        return self.PRINTED[name]
+
+    def print_outputs(self, name):
         if name == "report":
             self.assertIn(self.tutti("run", self.folder / "small.yaml", *SMALL, "--faults", self.folder / "faults.yaml", "--journal", self.folder / "run.journal").returncode, (0, 1, 3))
+            self.assertEqual(self.tutti("run", LED, "--jobs", "9", "--journal", self.folder / "led.journal").returncode, 0)
         printed = []
         for words in OUTPUTS[name]:
             run = self.tutti(*self.words(words), "--json")
@@ -179,7 +185,7 @@ class Schema(Programs):
         return run.stdout
 
     def test_the_files_are_what_the_command_prints(self):
-        for name in INPUTS:
+        for name in [*INPUTS, *(f"output-{name}" for name in OUTPUTS if name not in INFERRED)]:
             with self.subTest(name=name):
                 path = SCHEMAS / f"{name}.json"
                 if os.environ.get("UPDATE_GOLDEN"):
@@ -188,7 +194,7 @@ class Schema(Programs):
         listed = self.tutti("schema").stdout.split()
         self.assertEqual(listed, list(INPUTS) + [f"output-{name}" for name in OUTPUTS])
         self.assertEqual({path.stem for path in SCHEMAS.glob("*.json")}, set(listed))
-        for name in OUTPUTS:
+        for name in INFERRED:
             self.assertEqual(self.schema(f"output-{name}"), (SCHEMAS / f"output-{name}.json").read_text(encoding="utf-8"))
 
     @can_validate
@@ -269,13 +275,70 @@ class Schema(Programs):
         for name in OUTPUTS:
             with self.subTest(name=name):
                 outputs, path = self.outputs(name), SCHEMAS / f"output-{name}.json"
-                if os.environ.get("UPDATE_GOLDEN"):
+                if os.environ.get("UPDATE_GOLDEN") and name in INFERRED:
                     schema = {"$schema": "http://json-schema.org/draft-07/schema#", "title": f"what {name} prints with --json", **inferred(outputs, loose=name in LOOSE)}
                     path.write_text(json.dumps(schema, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
                 validator = jsonschema.Draft7Validator(json.loads(path.read_text(encoding="utf-8")))
                 for words, output in itertools.zip_longest(OUTPUTS[name], outputs, fillvalue="recorded"):
                     self.assertEqual([f"{list(error.path)}: {error.message[:200]}" for error in validator.iter_errors(output)], [], words)
                     self.assertFalse(validator.is_valid({**output, "a_new_key": 1}))
+
+    # A key that none has, a key less, a value of another type, and null where the table does not say what null means.
+    @can_validate
+    def test_schemas_of_tables_refuse_what_is_planted(self):
+        for name in OUTPUTS:
+            if name in INFERRED:
+                continue
+            schema = json.loads(self.schema(f"output-{name}"))
+            for described in self.described(schema):
+                self.assertEqual("null" in described["type"], "null:" in described["description"], described["description"])
+            planted = set()  # places, without the positions in lists
+            for output in map(self.shortened, self.outputs(name)):
+                self.assertTrue(jsonschema.Draft7Validator(schema).is_valid(output))
+                for place, value, known in self.planted(output, schema):
+                    if place not in planted:
+                        self.assertFalse(jsonschema.Draft7Validator(known).is_valid(value), f"{name}: {place}")
+                    planted.add(place)
+            self.assertGreater(len(planted), 8, name)
+
+    def described(self, schema):
+        """The schemas of all keys."""
+        for key in schema.get("properties", {}).values():
+            yield key
+            yield from self.described(key)
+        for inside in ("items", "additionalProperties"):
+            if isinstance(schema.get(inside), dict):
+                yield from self.described(schema[inside])
+
+    def shortened(self, value):
+        """An output with the first two items of each list."""
+        if isinstance(value, dict):
+            return {key: self.shortened(inside) for key, inside in value.items()}
+        return [self.shortened(item) for item in value[:2]] if isinstance(value, list) else value
+
+    def planted(self, output, schema):
+        """Names of places, and something wrong that could stand there, with the schema of what stands there."""
+        def places(value, schema, name=""):
+            yield name, value, schema
+            if isinstance(value, dict):
+                for key, inside in value.items():
+                    known = schema.get("properties", {}).get(key)
+                    yield from places(inside, known or schema["additionalProperties"], f"{name}.{key if known else '*'}")
+            for item in value if isinstance(value, list) else ():
+                yield from places(item, schema["items"], f"{name}[]")
+
+        for name, value, known in places(output, schema):
+            if isinstance(value, dict):
+                if known.get("additionalProperties") is False:
+                    yield f"{name} + key", {**value, "a_new_key": 1}, known
+                for key in known.get("required", []):
+                    yield f"{name} - {key}", {each: inside for each, inside in value.items() if each != key}, known
+            other = {str: 1, bool: "true", int: "1", float: "1.0", dict: [], list: {}, type(None): [[]]}[type(value)]
+            if {"number", "string"} <= {*known["type"]}:  # a share or a word
+                other = []
+            yield f"{name} type", other, known
+            if value is not None and "null:" not in known.get("description", ""):
+                yield f"{name} null", None, known
 
     # Commands that need GPUs, on those that are executed on the host: a recorded output that is out of date is found.
     @can_validate

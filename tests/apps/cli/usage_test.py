@@ -85,6 +85,11 @@ tasks:
                 self.refuses(self.tutti("run", WAFER, *words), sentence)
                 self.refuses(self.wafer(*words), sentence)
 
+    def test_a_missing_command_is_named(self):
+        self.refuses(self.tutti("topology"), "a command is missing: one of show, detect, import; 'tutti topology --help'")
+        self.refuses(self.tutti("-v", "tasks"), "a command is missing: one of expand; 'tutti tasks --help'")
+        self.refuses(self.tutti(), "a command is missing: one of ", "'tutti --help'")
+
     def test_a_typo_is_guessed(self):
         self.refuses(self.tutti("chek", WAFER), "did you mean 'check'?")
         self.refuses(self.tutti("predict", EXAMPLE, "--planner", "completion_alined"), "did you mean 'completion_aligned'?")
@@ -129,7 +134,7 @@ tasks:
                 self.assertEqual(plain.stdout, logged.stdout)
                 for line in logged.stderr.splitlines():
                     self.assertRegex(line, r"^log [0-9.]+ ms: ")
-                for word in (EXAMPLE, "planner completion_aligned", "exit code 0"):
+                for word in (EXAMPLE, "planner best", "exit code 0"):
                     self.assertIn(word, logged.stderr)
 
     def test_colours_are_asked_for_or_for_a_terminal(self):

@@ -79,6 +79,17 @@ TEST(DetectedMachine, GpusKeepTheirIdsAndWhatTheyCanDo) {
   EXPECT_EQ(machine.spec().gate, "polling_kernel");
 }
 
+TEST(DetectedMachine, GatesHaveWhatEachGpuCanSetApart) {
+  HostFacts host = test::four_h200s();
+  EXPECT_EQ(machine_of(host).spec().conductor_sms, 0);
+  for (DeviceFacts& device : host.devices) device.gate_sms = 8;
+  EXPECT_EQ(machine_of(host).spec().conductor_sms, 8);
+  host.devices[1].gate_sms = 16;
+  EXPECT_EQ(machine_of(host).spec().conductor_sms, 16);
+  host.devices[3].gate_sms = 0;
+  EXPECT_EQ(machine_of(host).spec().conductor_sms, 0);
+}
+
 // PCIe 5.0 x16: 32 GT/s x 128/130 x 16 lanes / 8 bits = 63.015 GB/s, of which 85 % are 53.56. All GPUs of the cpu lie
 // below one host bridge, which therefore is no vertex.
 TEST(DetectedMachine, FourH200sHangOnTheirCpuAndAnNvlinkSwitch) {

@@ -16,9 +16,9 @@ namespace {
 using test::Station;
 
 /// The small machine with room for these samples, and a dispatch of 7 us.
-Topology roomy_machine() {
-  return test::changed(test::small_machine(), [](MachineSpec& spec) {
-    spec.setup.dispatch = Duration{7000};
+Topology roomy_machine(Duration dispatch = Duration{7000}) {
+  return test::changed(test::small_machine(), [&](MachineSpec& spec) {
+    spec.setup.dispatch = dispatch;
     for (Vertex& vertex : spec.vertices) vertex.memory = {};
   });
 }
@@ -52,6 +52,16 @@ TEST(MeasuringConductor, TimesAreThoseOfTheMachine) {
   EXPECT_EQ(works, (std::set{CostWork::Up, CostWork::Down, CostWork::Peer, CostWork::Kernel, CostWork::LoneKernels}));
 }
 
+// All tasks of a burst arrive together, and a machine whose conductor takes no time begins one of them on each engine
+// at that instant.
+TEST(MeasuringConductor, ABurstLastsUntilEachEngineHasBegun) {
+  Station station(std::make_unique<VirtualClock>(), Station::make_sim, roomy_machine(Duration{0}));
+  CostMeasurements found;
+  ASSERT_TRUE(measure_bursts(station.executor, few_led(), found).has_value());
+  EXPECT_EQ(found.visits, 2 * 14 + 2 * static_cast<int>(station.machine.gpus().size()));
+  EXPECT_EQ(found.bursts, std::vector<double>(5 * 40, 0));
+}
+
 TEST(MeasuringConductor, AMachineThatLeadsNothingIsNoted) {
   Station station(std::make_unique<RealClock>(), Station::make_sim, roomy_machine());
   CostOptions options = few_led();
@@ -61,6 +71,9 @@ TEST(MeasuringConductor, AMachineThatLeadsNothingIsNoted) {
   ASSERT_TRUE(samples.has_value()) << samples.error().text();
   EXPECT_TRUE(samples->empty());
   EXPECT_EQ(note.find("costs of what a GPU leads are not measured: "), 0U) << note;
+  CostMeasurements found;
+  ASSERT_TRUE(measure_bursts(station.executor, options, found).has_value());
+  EXPECT_EQ(found, CostMeasurements{});
 }
 
 }  // namespace

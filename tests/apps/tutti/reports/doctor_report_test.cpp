@@ -45,7 +45,7 @@ core  instants  late: median us  99 %  99.9 %  worst
 
 TEST(DoctorReport, JsonHasNullsForWhatIsNotThere) {
   Diagnosis found = diagnosis();
-  const Json json = doctor_json(found);
+  const Json json = json_of(doctor_output(found));
   EXPECT_EQ(json["schema_version"], 1);
   EXPECT_EQ(json["cores"], Json::parse("[2, 3]"));
   EXPECT_EQ((std::array{json["ok"], json["risks"], json["unread"]}), (std::array<Json, 3>{1, 1, 1}));
@@ -58,7 +58,7 @@ TEST(DoctorReport, JsonHasNullsForWhatIsNotThere) {
   EXPECT_EQ(json["self_test"]["threads"][1]["p999_ms"], 0.02);
   found.self_test.reset();
   found.cores.clear();
-  EXPECT_TRUE(doctor_json(found)["self_test"].is_null());
+  EXPECT_TRUE(json_of(doctor_output(found))["self_test"].is_null());
   EXPECT_EQ(doctor_text(found).find("self-test"), std::string::npos);
   EXPECT_NE(doctor_text(found).find("keep the time: not known"), std::string::npos);
 }

@@ -24,7 +24,7 @@ struct Reported {
   }
 
   [[nodiscard]] std::string text() const { return run_text(set, {}, summarized(), place); }
-  [[nodiscard]] Json json() const { return run_json(set, {}, summarized(), place); }
+  [[nodiscard]] Json json() const { return json_of(run_output(set, {}, summarized(), place)); }
   [[nodiscard]] RunRecord summarized() const {
     RunRecord with = record;
     with.summaries = summaries_of(record.jobs, set.tasks.size());
@@ -65,7 +65,7 @@ TEST(RunReport, ShowsWhatBoundsTasksWithSteps) {
   const std::string text = bound_by_text(reported.set, reported.record);
   EXPECT_NE(text.find("first          25.0   75.0  GPU          1.33\n"), std::string::npos) << text;
   EXPECT_EQ(text.find("second"), std::string::npos) << text;
-  const Json json = bound_by_json(reported.set, reported.record);
+  const Json json = json_of(bound_by_output(reported.set, reported.record));
   ASSERT_EQ(json.size(), 1U);
   EXPECT_EQ(json[0], Json({{"task", "first"},
                            {"cpu_share", 0.25},

@@ -23,31 +23,55 @@ struct Box {
   double left = 0, top = 0, right = 0, bottom = 0;
 };
 
-/// The straight parts of all lines.
-std::vector<std::pair<Point, Point>> lines_of(const std::string& picture) {
-  std::vector<std::pair<Point, Point>> lines;
+struct Line {
+  Point from, to;
+  double width = 0;
+};
+
+/// A point of a cubic Bezier curve.
+Point point_of(const std::vector<Point>& curve, double t) {
+  const auto at = [&](double Point::*axis) {
+    const double s = 1 - t;
+    return s * s * s * curve[0].*axis + 3 * s * s * t * curve[1].*axis + 3 * s * t * t * curve[2].*axis +
+           t * t * t * curve[3].*axis;
+  };
+  return {at(&Point::x), at(&Point::y)};
+}
+
+/// The straight parts of all lines, and curves as 50 such parts.
+std::vector<Line> lines_of(const std::string& picture) {
+  std::vector<Line> lines;
   for (const SvgElement& path : elements_of(picture, "path")) {
     std::string steps = path.attribute("d");
+    const bool is_curve = steps.find('C') != std::string::npos;
     std::ranges::replace_if(
-        steps, [](char c) { return c == 'M' || c == 'L'; }, ' ');
+        steps, [](char c) { return c == 'M' || c == 'L' || c == 'C'; }, ' ');
     std::istringstream numbers(steps);
     std::vector<Point> points;
     for (Point point; numbers >> point.x >> point.y;) points.push_back(point);
-    for (std::size_t i = 1; i < points.size(); ++i) lines.emplace_back(points[i - 1], points[i]);
+    if (is_curve) {
+      const std::vector<Point> curve = points;
+      points.clear();
+      for (int i = 0; i <= 50; ++i) points.push_back(point_of(curve, i / 50.0));
+    }
+    for (std::size_t i = 1; i < points.size(); ++i)
+      lines.push_back({points[i - 1], points[i], path.number("stroke-width")});
   }
   for (const SvgElement& line : elements_of(picture, "line"))
-    lines.push_back({{line.number("x1"), line.number("y1")}, {line.number("x2"), line.number("y2")}});
+    lines.push_back(
+        {{line.number("x1"), line.number("y1")}, {line.number("x2"), line.number("y2")}, line.number("stroke-width")});
   return lines;
 }
 
-/// Whether a line meets a box: some point of it, of very many, lies inside.
-bool crosses(const std::pair<Point, Point>& line, const Box& box) {
+/// Whether a line meets a box: some point of it, of very many, lies inside or less than half a width beside it.
+bool crosses(const Line& line, const Box& box) {
   constexpr int kPoints = 2000;
+  const double half = line.width / 2;
   for (int i = 0; i <= kPoints; ++i) {
     const double share = static_cast<double>(i) / kPoints;
-    const double x = line.first.x + share * (line.second.x - line.first.x);
-    const double y = line.first.y + share * (line.second.y - line.first.y);
-    if (x > box.left && x < box.right && y > box.top && y < box.bottom) return true;
+    const double x = line.from.x + share * (line.to.x - line.from.x);
+    const double y = line.from.y + share * (line.to.y - line.from.y);
+    if (x > box.left - half && x < box.right + half && y > box.top - half && y < box.bottom + half) return true;
   }
   return false;
 }
@@ -56,7 +80,8 @@ std::string machine_file(const std::string& name) { return test::source_path("co
 
 // Labels hold " / " between the bandwidths of both directions; a letter of 11 px is at most 11 px high.
 TEST(TopologySvg, NoLineCrossesALabel) {
-  for (const char* name : {"h200x4", "two-sockets", "inspection-camera", "inspection-example", "nehalem-c2050"}) {
+  for (const char* name :
+       {"h200x4", "two-sockets", "inspection-camera", "inspection-example", "nehalem-c2050", "gb200-nvl4"}) {
     const auto machine = load_machine(machine_file(name));
     ASSERT_TRUE(machine) << machine.error().message;
     const std::string picture = topology_svg(*machine, {});
