@@ -50,6 +50,14 @@ sanitized=(-Dcuda=disabled -Dfuzz=true -Dmpi=disabled -Dcamera=disabled -Dmanual
 
 say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
 
+# value_behind OPTION [VALUE]...: a sentence and exit code 2 where nothing stands behind the option.
+value_behind() {
+  if [[ -z ${2:-} ]]; then
+    say "$1 wants a value; see tools/${0##*/} --help"
+    exit 2
+  fi
+}
+
 # The header comment of the tool that was called is its help.
 help_wanted() {
   case ${1:-} in
@@ -132,6 +140,17 @@ build_folder() {
   [[ $folder == /* ]] || folder=$root/$folder
   if ! mkdir -p -- "$folder" 2>/dev/null || [[ ! -w $folder ]]; then
     say "cannot write in $folder; --folder /another/place builds elsewhere"
+    return 2
+  fi
+  printf '%s\n' "$folder"
+}
+
+# configured_folder NAME: the path of a build folder that is there. A sentence where there is none.
+configured_folder() {
+  local folder
+  folder=$(realpath -m -- "$1")
+  if [[ ! -f $folder/build.ninja ]]; then
+    say "$folder is no build folder that Meson has configured"
     return 2
   fi
   printf '%s\n' "$folder"

@@ -26,7 +26,8 @@ void predict_under_all(const Topology& machine, const Batch& batch) {
             fmt::format("a batch under {} ends by its latest finish", planner.name));
     require(!timeline_text(planner, machine, planned.timeline, latest, std::nullopt).empty(),
             "a prediction is reported");
-    require(!timeline_json(planner, machine, planned.timeline, latest).dump().empty(), "a prediction is reported");
+    require(!json_of(batch_output(planner, machine, planned.timeline, latest)).dump().empty(),
+            "a prediction is reported");
   }
 }
 

@@ -38,7 +38,8 @@ bool report(std::span<const std::byte> bytes) {
   JournalReport report(kLastJobs);
   report.add(std::string(kFile), std::move(reader));
   require(!journal_text(report).empty(), "a journal is reported");
-  require(!journal_json(report).dump(2, ' ', false, Json::error_handler_t::replace).empty(), "a journal is reported");
+  require(!json_of(report_output(report)).dump(2, ' ', false, Json::error_handler_t::replace).empty(),
+          "a journal is reported");
   const JournalCondition& condition = report.files().front().condition;
   require(condition.damaged_bytes + condition.torn_bytes <= bytes.size(), "no more is damaged than is there");
   std::uint64_t jobs = 0;

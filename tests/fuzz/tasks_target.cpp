@@ -84,7 +84,7 @@ void decide(const TaskStudy& study) {
   require((verdict.answer == Answer::Schedulable) == verdict.admitted.has_value(), "what is schedulable is admitted");
   require(!misses || verdict.answer == Answer::NotSchedulable, "only a refused set has a counter-example");
   require(!verdict_text(set, verdict, misses).empty(), "a verdict is reported");
-  require(!verdict_json(set, verdict, misses).dump().empty(), "a verdict is reported");
+  require(!json_of(verdict_output(set, verdict, misses)).dump().empty(), "a verdict is reported");
   if (misses) write_and_read(*misses, set);
   const Size size = size_of(set);
   if (size.tasks <= kMostTasksRemedied && size.streams <= kMostStreamsRemedied) {

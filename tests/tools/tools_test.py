@@ -364,6 +364,18 @@ class SetUp(Tree):
             self.assertEqual((run.returncode, log), (2, ""))
             self.assertRegex(run.stderr, r"^\w+: cannot write in .*a file/below; --folder /another/place builds elsewhere\n$")
 
+    def test_says_which_value_is_missing_or_wrong(self):
+        missing = "wants a value; see tools/{tool} --help"
+        for tool, arguments, sentence in (("start", ["--folder"], missing), ("test", ["--suite"], missing), ("test", ["--but", ""], missing),
+                                          ("fuzz", ["--seconds"], missing), ("fuzz", ["--seconds", "ten"], "takes a number of seconds"),
+                                          ("package", ["--from"], missing), ("package", ["--from", "/nowhere"], "/nowhere is no build folder"),
+                                          ("package", ["--form"], "takes a folder at most"), ("test-install", [], missing)):
+            with self.subTest(tool=tool, arguments=arguments):
+                run, log = self.run_tool(tool, *arguments)
+                self.assertEqual((run.returncode, log), (2, ""), run.stderr)
+                self.assertIn(sentence.format(tool=tool), run.stderr)
+                self.assertEqual(run.stderr.count("\n"), 1, run.stderr)
+
     def test_without_root_names_the_packages_and_stops(self):
         run, log = self.run_tool("test", installed="", who="1000")
         self.assertEqual(run.returncode, 3, run.stderr)
