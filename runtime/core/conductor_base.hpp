@@ -71,13 +71,13 @@ struct LedRecord {
 ///
 /// @tparam Decisions  `LedJobs` or `LedOperations`
 /// @tparam Board  how it reaches the rest of the world:
-///   bool is_armed(task, run)       whether the host has armed this run
+///   bool is_armed(task, run)       whether the host has armed this run; what is so is known from then on
 ///   std::uint64_t given_back(task) armed runs, from the first on, whose buffers nobody needs
 ///   void open(batch, run)          opens the gates of a run of a batch on all GPUs
 ///   bool has_ended(batch, run)     whether all lanes of it have come to their ends
 ///   void note_taken(task, runs)    the jobs of a task have had so many runs, where it overwrites, or the last of them
 ///                                  reuses; the host sees this before it sees anything that this one does
-///   LedInput input(task, run)      what the host has done for it
+///   LedInput input(task, run)      what the host has done for it; what is there is known from then on
 ///   void settle()                  the host sees what was noted before what is asked for afterwards
 ///   bool write(record)             hands a record to the host; false: there is no room
 ///   bool is_stopped()              whether no other job is to be released
@@ -110,8 +110,18 @@ class ConductorBase {
   /// Looks at what the host has done since.
   TUTTI_HOST_DEVICE constexpr void look_at_host() {
     board_.keep_awake();
+    ask_ahead();
     if (take_back(0)) until_ = 0;  // no job that has arrived is behind the next one, but where that one waits, too
     see_stop();
+  }
+  /// Asks what the next job of a task, of one after the other, needs of the host: as it starts, that is known.
+  TUTTI_HOST_DEVICE constexpr void ask_ahead() {
+    next_asked_ = next_asked_ + 1 < jobs_.count ? next_asked_ + 1 : 0;
+    ask_ahead_of(next_asked_);
+  }
+  TUTTI_HOST_DEVICE constexpr void ask_ahead_of(std::uint32_t task) {
+    const std::uint64_t run = runs_[task].used;
+    if (board_.is_armed(task, run) && jobs_.tasks[task].is_filled) static_cast<void>(board_.input(task, run));
   }
   /// Looks whether no other job is to be released, until that is so: what is decided then is not made due again.
   TUTTI_HOST_DEVICE constexpr void see_stop() {
@@ -214,6 +224,7 @@ class ConductorBase {
   Board board_;
   Ns until_ = 0;  // nothing is due before
   std::uint32_t looks_ = 0;
+  std::uint32_t next_asked_ = 0;  // task
   std::uint32_t missed_ = 0;
   bool is_stopped_ = false;
 };

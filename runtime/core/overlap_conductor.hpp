@@ -144,7 +144,9 @@ class OverlapConductor : ConductorBase<LedOperations, Board> {
     const std::uint32_t word = next_word_;
     next_word_ = word <= jobs_.count ? word + 1 : 0;
     if (word < jobs_.count) {
-      if (runs_[word].given_back < runs_[word].used && jobs_.awaits_set(word, now) && Base::take_back_of(word))
+      if (runs_[word].given_back >= runs_[word].used || !jobs_.awaits_set(word, now))
+        Base::ask_ahead_of(word);
+      else if (Base::take_back_of(word))
         until_ = 0;
     } else if (word == jobs_.count) {
       Base::see_stop();

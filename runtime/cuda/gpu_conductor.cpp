@@ -41,6 +41,8 @@ class GpuArrays {
   void place_at(std::byte* memory) const {
     for (const auto& place : placed_) place(memory);
   }
+  /// @param pointer  as `add`: where the next array will lie
+  void mark(std::byte*& pointer) { add(pointer, {}); }
   [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
 
  private:
@@ -338,6 +340,8 @@ void GpuConductor::add_work(GpuArrays& arrays, LedWork& work, std::span<const Le
                             std::span<LedGate* const> gates) const {
   std::size_t sets = 0;
   for (const LedTask& task : tasks) sets += task.sets;
+  const std::size_t before = arrays.bytes().size();
+  arrays.mark(work.state);
   work.overlaps = !set_.ways.operations.empty();
   if (work.overlaps) {
     add_operations(arrays, work.operations, tasks, sets);
@@ -355,6 +359,7 @@ void GpuConductor::add_work(GpuArrays& arrays, LedWork& work, std::span<const Le
   work.gate_count = static_cast<std::uint32_t>(gates.size());
   arrays.add_zeros(work.known_armed, tasks.size());
   arrays.add_zeros(work.known_input, tasks.size());
+  work.state_size = static_cast<std::uint32_t>(arrays.bytes().size() - before);
 }
 
 /// A run of two jobs of each task, whose lanes have ended already: it has a gate and words of its own, which nobody

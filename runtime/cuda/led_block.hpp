@@ -60,7 +60,9 @@ struct LedBatchWords {
 
 /// All that the kernel of a conductor works on. A view.
 struct LedWork {
-  bool overlaps = false;  ///< `operations` decide, in place of `jobs`
+  std::byte* state = nullptr;    ///< from here on the arrays below lie that the conductor alone reads and writes
+  std::uint32_t state_size = 0;  ///< bytes, a multiple of a cache line
+  bool overlaps = false;         ///< `operations` decide, in place of `jobs`
   LedJobs jobs;
   LedOperations operations;
   LedFlight* flights = nullptr;          ///< [sets of all tasks] where jobs overlap
@@ -79,11 +81,45 @@ struct LedWork {
   std::uint64_t reserved = 0;            ///< of it, for jobs that have an armed run: drops leave that free
   std::uint64_t* known_armed = nullptr;  ///< [tasks] as the conductor has seen last
   std::uint64_t* known_input = nullptr;  ///< [tasks] the same
+
+  /// The arrays of `state` lie elsewhere from now on.
+  TUTTI_HOST_DEVICE void move_state(std::byte* to) {
+    const Move move{state, to};
+    if (overlaps) {
+      move_releases(move, operations);
+      move_queues(move, operations.queues);
+      move(operations.operations), move(operations.steps), move(operations.streams), move(operations.guards);
+      move(operations.resources), move(operations.alive), move(operations.ended_jobs), move(flights);
+    } else {
+      move_releases(move, jobs);
+      move_queues(move, jobs.waiting);
+    }
+    move(batches), move(words), move(runs), move(indices), move(gates), move(known_armed), move(known_input);
+    move(state);
+  }
+
+ private:
+  struct Move {
+    const std::byte* from;
+    std::byte* to;
+    template <class T>
+    TUTTI_HOST_DEVICE void operator()(T*& array) const {
+      array = reinterpret_cast<T*>(to + (reinterpret_cast<const std::byte*>(array) - from));
+    }
+  };
+  TUTTI_HOST_DEVICE static void move_releases(const Move& move, LedReleases& releases) {
+    move(releases.tasks), move(releases.states), move(releases.set_due), move(releases.due);
+  }
+  TUTTI_HOST_DEVICE static void move_queues(const Move& move, LedQueues& queues) {
+    move(queues.queues), move(queues.jobs), move(queues.keys);
+  }
 };
 
 /// How a conductor on a GPU reaches its GPUs and the host.
-/// @tparam Memory  `load`, `store` (of system scope; acquire, release), `look`, `put` (without an order), `settle`
-///                 (loads behind it are not done before stores before it are seen)
+/// @tparam Memory  `load`, `store` (of system scope; acquire, release), `look`, `put` (without an order), `publish`
+/// (what
+///                 is before it is seen by whoever sees a later `put`), `settle` (loads behind it are not done before
+///                 stores before it are seen)
 template <class Memory>
 class LedBoard {
  public:
@@ -91,15 +127,16 @@ class LedBoard {
 
   TUTTI_HOST_DEVICE bool is_armed(std::uint32_t task, std::uint64_t run) {
     if (run < work_.known_armed[task]) return true;
-    work_.known_armed[task] = Memory::load(&work_.tasks[task].armed);
+    work_.known_armed[task] = seen(&work_.tasks[task].armed);
     return run < work_.known_armed[task];
   }
-  TUTTI_HOST_DEVICE std::uint64_t given_back(std::uint32_t task) { return Memory::load(&work_.tasks[task].given_back); }
+  TUTTI_HOST_DEVICE std::uint64_t given_back(std::uint32_t task) { return seen(&work_.tasks[task].given_back); }
   TUTTI_HOST_DEVICE bool is_stopped() { return Memory::load(&work_.run->stop) != 0; }
   TUTTI_HOST_DEVICE bool is_given_up() { return Memory::load(&work_.run->stop) > 1; }
-  /// Waits for nothing: what is stored is on its way. The line of each gate in turn, since links share out addresses.
+  /// Waits for no link: what is stored is on its way. The line of each gate in turn, since links share out addresses.
   TUTTI_HOST_DEVICE void keep_awake() {
     constexpr std::uint32_t kAtOnce = 4;
+    publish();
     for (std::uint32_t i = 0; i < kAtOnce && work_.gate_count > 0; ++i) {
       next_touched_ = next_touched_ + 1 < work_.gate_count ? next_touched_ + 1 : 0;
       Memory::put(&work_.gates[next_touched_]->touched, ++touches_);
@@ -108,8 +145,9 @@ class LedBoard {
 
   TUTTI_HOST_DEVICE void open(std::uint32_t batch, std::uint64_t run) {
     const LedBatchWords& words = work_.words[batch];
+    publish();
     for (std::uint32_t gate = 0; gate < words.gates; ++gate)
-      Memory::store(&work_.gates[words.first_gate + gate]->run, static_cast<std::uint32_t>(run + 1));
+      Memory::put(&work_.gates[words.first_gate + gate]->run, static_cast<std::uint32_t>(run + 1));
     next_lane_ = 0;
   }
   TUTTI_HOST_DEVICE bool has_ended(std::uint32_t batch, std::uint64_t run) {
@@ -119,7 +157,7 @@ class LedBoard {
     for (; next_lane_ < words.lanes; ++next_lane_) {
       const std::uint32_t* const ended = &work_.ended[words.first_lane + next_lane_].runs;
       if (!has_reached(Memory::look(ended), static_cast<std::uint32_t>(run + 1))) return false;
-      static_cast<void>(Memory::load(ended));  // an order is needed once it has: each would empty the cache of the GPU
+      static_cast<void>(seen(ended));  // an order is needed once it has: each would empty the cache of the GPU
     }
     return true;
   }
@@ -127,13 +165,14 @@ class LedBoard {
   TUTTI_HOST_DEVICE LedInput input(std::uint32_t task, std::uint64_t run) {
     const LedInput known = input_of(work_.known_input[task], run);
     if (known == LedInput::There) return known;
-    work_.known_input[task] = Memory::load(&work_.tasks[task].input);
+    work_.known_input[task] = seen(&work_.tasks[task].input);
     return input_of(work_.known_input[task], run);
   }
   TUTTI_HOST_DEVICE void settle() { Memory::settle(); }
-  /// Stores of this thread are seen in their order: a run's gates are opened behind this.
+  /// A run's gates are opened behind this.
   TUTTI_HOST_DEVICE void note_taken(std::uint32_t task, std::uint64_t runs) {
     Memory::store(&work_.taken[task].word, runs);
+    published_ = false;
   }
   TUTTI_HOST_DEVICE bool write(const LedRecord& record) {
     const std::uint64_t room = work_.capacity - (had_run(record) ? 0 : work_.reserved);
@@ -146,7 +185,20 @@ class LedBoard {
   }
 
  private:
+  /// What others have done before they stored it holds for whoever passes a gate that opens later.
+  template <class Word>
+  TUTTI_HOST_DEVICE Word seen(const Word* word) {
+    published_ = false;
+    return Memory::load(word);
+  }
+  /// Takes a microsecond, so it is done ahead where there is time.
+  TUTTI_HOST_DEVICE void publish() {
+    if (!published_) Memory::publish();
+    published_ = true;
+  }
+
   LedWork work_;
+  bool published_ = false;
   std::uint32_t looked_at_ = 0;  // batch
   std::uint32_t next_lane_ = 0;  // of it: those before have ended
   std::uint32_t next_touched_ = 0, touches_ = 0;

@@ -23,6 +23,9 @@ struct GpuMemory {
   __device__ static void put(Word* word, Word value) {
     *const_cast<volatile Word*>(word) = value;
   }
+  __device__ static void publish() {
+    ::cuda::atomic_thread_fence(::cuda::std::memory_order_release, ::cuda::thread_scope_system);
+  }
   __device__ static void settle() {
     ::cuda::atomic_thread_fence(::cuda::std::memory_order_seq_cst, ::cuda::thread_scope_system);
   }
@@ -54,13 +57,26 @@ struct GpuTimer {
   __device__ std::uint64_t operator()() const { return global_time(); }
 };
 
+/// Brings the state of a run into the memory of the multiprocessor: a load that acquires empties its cache, and each
+/// that follows would take as long as one of the GPU's memory.
+__device__ LedWork brought_here(LedWork work) {
+  extern __shared__ uint4 here[];
+  const uint4* const there = reinterpret_cast<const uint4*>(work.state);
+#pragma unroll 8
+  for (std::uint32_t i = 0; i < work.state_size / sizeof(uint4); ++i) here[i] = there[i];
+  work.move_state(reinterpret_cast<std::byte*>(here));
+  return work;
+}
+
 __global__ void conduct_jobs(LedWork work) {
+  if (work.state_size > 0) work = brought_here(work);
   auto conductor = conductor_of_jobs<GpuMemory>(work);
   while (conductor.step(GpuTimer{})) {
   }
 }
 
 __global__ void conduct_operations(LedWork work) {
+  if (work.state_size > 0) work = brought_here(work);
   auto conductor = conductor_of_operations<GpuMemory>(work);
   while (conductor.step(GpuTimer{})) {
   }
@@ -83,11 +99,13 @@ void launch_led_release(cudaStream_t stream, LedGate* gate, std::uint32_t run) {
   led_release<<<1, 1, 0, stream>>>(gate, run);
 }
 
-void launch_conductor(cudaStream_t stream, const LedWork& work) {
+void launch_conductor(cudaStream_t stream, LedWork work) {
+  constexpr std::uint32_t kRoom = 48 << 10;  // that every kernel may have
+  if (work.state_size > kRoom) work.state_size = 0;
   if (work.overlaps)
-    conduct_operations<<<1, 1, 0, stream>>>(work);
+    conduct_operations<<<1, 1, work.state_size, stream>>>(work);
   else
-    conduct_jobs<<<1, 1, 0, stream>>>(work);
+    conduct_jobs<<<1, 1, work.state_size, stream>>>(work);
 }
 
 cudaError_t load_led_kernels() {

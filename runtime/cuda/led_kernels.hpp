@@ -21,7 +21,7 @@ void launch_led_end(cudaStream_t stream, LedLane* lane, LedEnd* ended);
 /// Lets the runs of a batch through that are armed, whoever leads it: at the end of a led run.
 void launch_led_release(cudaStream_t stream, LedGate* gate, std::uint32_t run);
 /// Leads a run from its start to its end.
-void launch_conductor(cudaStream_t stream, const LedWork& work);
+void launch_conductor(cudaStream_t stream, LedWork work);
 
 /// Loads all of them onto the current GPU: the first launch of a kernel would wait for what runs there.
 [[nodiscard]] cudaError_t load_led_kernels();

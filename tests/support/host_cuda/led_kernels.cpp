@@ -29,6 +29,7 @@ struct HostMemory {
   static void put(Word* word, Word value) {
     store(word, value);
   }
+  static void publish() {}  // each `put` is a release
   static void settle() { std::atomic_thread_fence(std::memory_order_seq_cst); }
   static std::uint64_t exchange(std::uint64_t* word, std::uint64_t was, std::uint64_t value) {
     return std::atomic_ref(*word).compare_exchange_strong(was, value) ? value : was;
@@ -92,7 +93,7 @@ void launch_led_release(cudaStream_t stream, LedGate* gate, std::uint32_t run) {
                          {gate});
 }
 
-void launch_conductor(cudaStream_t stream, const LedWork& work) {
+void launch_conductor(cudaStream_t stream, LedWork work) {
   if (work.overlaps)
     launch_stepping(stream, work, conductor_of_operations<HostMemory>(work));
   else
