@@ -141,10 +141,17 @@ inline std::uint32_t BatchChains::flow_of(std::uint32_t chain, std::uint32_t str
 inline double BatchChains::take_opening() { return std::exchange(opening_, 0); }
 
 /// The cost `first` of a class of copies, once per chain.
-inline double BatchChains::take_first(CopyKind route) {
-  const unsigned bit = 1U << static_cast<unsigned>(route);
+inline double BatchChains::take_first(std::uint32_t stream) {
+  const StreamWork& work = work_[stream];
+  const unsigned bit = 1U << static_cast<unsigned>(work.route);
   if (std::exchange(classes_, classes_ | bit) & bit) return 0;
-  const double first = as_ns(setup_->transfer.of(route).first.at(basis_));
+  const auto is_only_copy = [&] {
+    std::uint32_t next = next_[stream];
+    while (next != kNone && work_[next].bytes == 0) next = next_[next];
+    return last_copy_ == kNone && next == kNone;
+  };
+  const CopyCost& cost = setup_->transfer.of(work.route);
+  const double first = cost.first_ns(basis_, work.bytes, cost.carried.size.count > 0 && is_only_copy());
   firsts_ += first;
   return first;
 }
@@ -178,7 +185,7 @@ inline void BatchChains::add_transfer(std::uint32_t chain, std::uint32_t stream,
     const double copies = staged ? 1 + std::ceil(work.bytes / chunk_) : 1;
     const CopyTimes times = copy_times(*setup_, basis_, work, copies);
     const double handovers = take_lock_handovers(stream);
-    const double ns = take_opening() + take_first(work.route) + times.before + take_turn(stream) + handovers;
+    const double ns = take_opening() + take_first(stream) + times.before + take_turn(stream) + handovers;
     if (ns > 0) add_time(stream, ns);
     if (staged) steps_[step_count_++] = {.amount = first, .stream = stream, .flow = lead};
     if (times.filling > 0)

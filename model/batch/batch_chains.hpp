@@ -85,7 +85,7 @@ class BatchChains {
   [[nodiscard]] double take_lock_handovers(std::uint32_t stream) const;
   [[nodiscard]] std::array<std::uint32_t, 2> locks(const StreamWork& copy) const;
   [[nodiscard]] double take_opening();
-  [[nodiscard]] double take_first(CopyKind route);
+  [[nodiscard]] double take_first(std::uint32_t stream);
   [[nodiscard]] double take_turn(std::uint32_t stream);
   void claim(std::uint32_t chain, std::uint32_t lock);
   void next_epoch();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -21,7 +22,7 @@ constexpr double kClearlyShorter = 1 - 1e-6;
 /// Copies with the same ends and size.
 struct Group {
   std::vector<std::size_t> streams;
-  std::vector<CopyMethod> faster;  ///< methods by which such a copy alone is faster, the fastest first
+  std::vector<CopyMethod> faster;  ///< methods by which such a copy is faster, the fastest first
   double gain = 0;                 ///< ns, of all of them by the first of these
 };
 
@@ -66,6 +67,9 @@ class Choosing {
   }
 
   std::vector<Group> find_groups() {
+    std::map<std::pair<VertexId, VertexId>, std::size_t> copies;
+    for (const CommandStream& stream : batch_.streams())
+      if (stream.transfer && stream.transfer->size > Bytes{0}) ++copies[{stream.transfer->from, stream.transfer->to}];
     std::map<std::tuple<VertexId, VertexId, std::int64_t>, std::size_t> places;
     std::vector<Group> groups;
     for (std::size_t s = 0; s < batch_.streams().size(); ++s) {
@@ -73,7 +77,7 @@ class Choosing {
       if (!transfer || !may_choose(*transfer)) continue;
       const auto [place, is_new] =
           places.try_emplace({transfer->from, transfer->to, transfer->size.count}, groups.size());
-      if (is_new) groups.push_back(group_of(*transfer));
+      if (is_new) groups.push_back(group_of(*transfer, copies[{transfer->from, transfer->to}] > 1));
       groups[place->second].streams.push_back(s);
     }
     for (Group& group : groups) group.gain *= static_cast<double>(group.streams.size());
@@ -100,23 +104,32 @@ class Choosing {
     return !machine().is_led_by_gpu() || !(method.captured || method.mapped);
   }
 
-  [[nodiscard]] Group group_of(const Transfer& transfer) const {
-    const double engine = alone(transfer, CopyMethod::Engine).value_or(0);
-    std::vector<std::pair<double, CopyMethod>> faster;
-    for (const CopyMethod method : kCopyMethods)
-      if (is_candidate(transfer, method))
-        if (const auto ns = alone(transfer, method); ns && *ns < engine) faster.emplace_back(*ns, method);
+  /// @param with_others  whether other copies of the batch have the same ends: then no command carries it
+  [[nodiscard]] Group group_of(const Transfer& transfer, bool with_others) const {
+    std::vector<std::pair<double, CopyMethod>> faster;  // by minus what they gain
+    for (const CopyMethod method : kCopyMethods) {
+      if (!is_candidate(transfer, method)) continue;
+      double gain = gain_of(transfer, method, 1);
+      if (with_others) gain = std::max(gain, gain_of(transfer, method, 2) / 2);
+      if (gain > 0) faster.emplace_back(-gain, method);
+    }
     std::ranges::sort(faster);
     Group group;
     for (const auto& [ns, method] : faster) group.faster.push_back(method);
-    if (!faster.empty()) group.gain = engine - faster.front().first;
+    if (!faster.empty()) group.gain = -faster.front().first;
     return group;
   }
 
-  /// How long a copy by a method takes alone.
-  [[nodiscard]] std::optional<double> alone(Transfer transfer, CopyMethod method) const {
+  /// How much sooner copies with nothing beside are over by a method than by an engine, ns; 0 where it moves none.
+  [[nodiscard]] double gain_of(const Transfer& transfer, CopyMethod method, std::size_t copies) const {
+    const auto engine = time_of(transfer, CopyMethod::Engine, copies), other = time_of(transfer, method, copies);
+    return engine && other ? *engine - *other : 0;
+  }
+  [[nodiscard]] std::optional<double> time_of(Transfer transfer, CopyMethod method, std::size_t copies) const {
     transfer.method = method;
-    auto batch = Batch::make(machine(), {CommandStream{"copy", std::move(transfer), {}, {}}});
+    std::vector<CommandStream> streams;
+    for (std::size_t i = 0; i < copies; ++i) streams.push_back({std::to_string(i), transfer, {}, {}});
+    auto batch = Batch::make(machine(), std::move(streams));
     return batch ? std::optional(length(*batch)) : std::nullopt;
   }
 

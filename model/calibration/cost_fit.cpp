@@ -197,48 +197,6 @@ CopyFit fit_by_size(std::span<const Row* const> rows) {
   return fit;
 }
 
-/// The error of a fit whose costs rise behind some size, as `fit_copies` counts it.
-double error_of(std::span<const Row* const> rows, const CopyFit& fit) {
-  double error = 0;
-  for (const Row* row : rows) {
-    double each = fit.each + (row->bytes < fit.below ? fit.slower * row->bytes : 0);
-    if (const auto above = fit.more.upper_bound(row->bytes); above != fit.more.begin())
-      each += std::prev(above)->second;
-    error += huber(std::abs(weight_of(row->median) * (fit.opening + row->copies * each - (row->median - row->base))));
-  }
-  return error;
-}
-
-/// Copies of up to so many bytes cost less than all others. @pre there are some of both
-CopyFit fit_carried(std::span<const Row* const> rows, double carried) {
-  std::vector<const Row*> others;
-  double next = std::numeric_limits<double>::infinity();
-  for (const Row* row : rows) {
-    if (row->bytes <= carried) continue;
-    others.push_back(row);
-    next = std::min(next, row->bytes);
-  }
-  CopyFit fit = fit_copies(others, 0);
-  std::vector<double> each;
-  for (const Row* row : rows)
-    if (row->bytes <= carried) each.push_back((row->median - row->base - fit.opening) / row->copies);
-  const double less = std::clamp(quantile(std::move(each), 0.5), 0.0, fit.each);
-  fit.more = {{carried, 0}, {next, fit.each - less}};
-  fit.each = less;
-  fit.error = error_of(rows, fit);
-  return fit;
-}
-
-/// Up to some size the command of an engine carries its bytes to the GPU itself, and costs less: in place of a fit that
-/// says nothing of it, where that explains a good part of the error.
-CopyFit fit_with_carried(std::span<const Row* const> rows, const CopyFit& all) {
-  constexpr double kMostCarried = 4 << 10;
-  std::set<double> sizes = sizes_of(rows);
-  sizes.erase(std::prev(sizes.end()));  // none is larger
-  sizes.erase(sizes.lower_bound(kMostCarried), sizes.end());
-  return finer_fit(all, rows.size(), sizes, [&](double size) { return fit_carried(rows, size); });
-}
-
 Cost written(double nominal, double guaranteed) {
   const auto at = [](double ns) { return round_up_ns(std::ceil(std::max(ns, 0.0) / kDirt - 1e-6) * kDirt); };
   return {round_up_ns(std::round(std::max(nominal, 0.0) / kDirt) * kDirt), std::max(at(guaranteed), at(nominal))};
@@ -293,16 +251,24 @@ class Fitting {
   }
 
   void fit_nominal() {
+    fit_commands();
+    find_carried();
+    if (up().carried == SizeCost{}) return;
+    fit_commands();  // without what is carried
+    find_carried();
+  }
+
+  void fit_commands() {
     std::array<double, kCopyKinds.size()> openings{};
     for (const CopyKind route : kCopyKinds) {
       const auto of_class = rows([&](const Row& row) {
-        return is_copies(row.work) && copy_kind(row.work) == route && row.turns == 0 && is_plain(row);
+        return is_copies(row.work) && copy_kind(row.work) == route && row.turns == 0 && is_plain(row) &&
+               !is_carried(row);
       });
       if (of_class.empty()) continue;
       CopyFit fit = is_pageable(route)  ? fit_by_size(of_class)
                     : is_of_rows(route) ? fit_copies(of_class, 0)
                                         : fit_copies(of_class);
-      if (route == CopyKind::Up) fit = fit_with_carried(of_class, fit);
       openings[static_cast<std::size_t>(route)] = fit.opening;
       CopyCost& cost = setup().transfer.of(route);
       cost.each = written(fit.each, fit.each);
@@ -340,6 +306,27 @@ class Fitting {
     if (found.empty()) found = std::move(staged);
     return found.empty() ? 0 : *std::min_element(found.begin(), found.end());
   }
+
+  /// Up to some size the command of an engine carries the bytes of a lone copy to the GPU itself: there the time before
+  /// the copy is less than half of `first`.
+  void find_carried() {
+    constexpr double kMostCarried = 4 << 10, kLess = 0.5;
+    std::map<double, std::vector<double>> firsts;  // by bytes
+    for (const Row* row : rows([](const Row& r) { return r.work == CostWork::Up && r.copies == 1 && is_plain(r); }))
+      if (row->bytes < kMostCarried)
+        firsts[row->bytes].push_back(row->median - predicted(*row) + up().first_ns(Basis::Nominal, row->bytes, true));
+    double most = 0;
+    for (auto& [bytes, found] : firsts) {
+      most = std::max(most, quantile(std::move(found), 0.5));
+      if (most >= kLess * as_ns(up().first.nominal)) return;
+      up().carried = {Bytes{static_cast<std::int64_t>(bytes)}, written(most, 0).nominal};
+    }
+  }
+  [[nodiscard]] bool is_carried(const Row& row) const {
+    return row.work == CostWork::Up && row.copies == 1 && row.bytes <= static_cast<double>(up().carried.size.count);
+  }
+  [[nodiscard]] CopyCost& up() { return setup().transfer.of(CopyKind::Up); }
+  [[nodiscard]] const CopyCost& up() const { return setup().transfer.of(CopyKind::Up); }
 
   /// Splits the time before the first copy of the classes' chains into the costs of gate, batch and class.
   void write_openings(const std::array<double, kCopyKinds.size()>& openings, double opening) {
@@ -521,7 +508,7 @@ class Fitting {
                 row.turns * as_ns(setup().turn.at(basis));
     if (row.copies > 0) {
       const CopyCost& cost = setup().transfer.of(copy_kind(row.work));
-      ns += as_ns(cost.first.at(basis)) + row.copies * copy_ns(cost, basis, row, alone);
+      ns += cost.first_ns(basis, row.bytes, row.copies == 1) + row.copies * copy_ns(cost, basis, row, alone);
     }
     if (row.in_a_row > 0) ns = row.in_a_row * (ns + as_ns(setup().dispatch.at(basis)));
     return ns + as_ns(setup().job.at(basis));

@@ -66,6 +66,7 @@ constexpr Bytes kLongestGap{1 << 20};
 void check_copy_cost(const CopyCost& cost, Faults& faults, const std::string& field) {
   check_cost(cost.each, faults, field);
   check_cost(cost.first, faults, path_of(field, "first"));
+  check_cost(cost.carried.more, faults, path_of(path_of(field, "carried"), "more"));
   if (cost.below.count < 0)
     faults.add(path_of(field, "below"), "the size below which copies are small is negative; write one like 256 KiB");
   if (cost.gap.count < 0 || cost.gap > kLongestGap)

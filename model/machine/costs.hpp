@@ -112,12 +112,19 @@ struct CopyCost {
   Bytes below;                          ///< smaller copies have a rate of their own
   std::optional<Bandwidth> small = {};  ///< that rate, which they never exceed; absent: none
   Cost first = {};                      ///< extra before the first of its class in a chain: links between GPUs sleep
+  SizeCost carried = {};  ///< a copy of at most this size that is a chain's only one goes with its command, and has
+                          ///< this in place of `first`, usually; 0 B: none does
   std::array<SizeCost, kMostSizes> sizes = {};  ///< rising; those in use come first. Pipelines take time to fill
   Bytes gap = {};                               ///< of copies of rows: each row takes as long as so many bytes more
   double weight = 1;  ///< share of a link beside a copy of an engine in the same direction, which has 1
   double load = 1;    ///< what a byte takes of a capacity that both directions of a GPU's link share; a copy of an
                       ///< engine takes 1. Of rows: what a byte of a gap takes
 
+  /// Cost before the first copy of its class in a chain, ns. @param only  whether that is the chain's only copy
+  [[nodiscard]] constexpr double first_ns(Basis basis, double bytes, bool only) const {
+    const bool goes_along = basis == Basis::Nominal && only && bytes <= static_cast<double>(carried.size.count);
+    return static_cast<double>((goes_along ? carried.more : first).at(basis).count());
+  }
   /// Cost of a copy of some bytes, ns, `first` left out: between two sizes linear, constant beyond the last.
   [[nodiscard]] constexpr double ns(Basis basis, double bytes) const {
     const auto as_ns = [&](const Cost& cost) { return static_cast<double>(cost.at(basis).count()); };

@@ -92,6 +92,7 @@ struct CopyCostMap {
   Duration nominal{};
   std::optional<Duration> guaranteed = {};
   Cost first = {};
+  std::optional<SizeCost> carried = {};
   std::optional<Bytes> below = {};
   std::optional<Bandwidth> bandwidth = {};
   std::vector<SizeCost> sizes = {};
@@ -113,6 +114,7 @@ struct Record<CopyCostMap> {
   static constexpr std::tuple fields{Field{"nominal", &CopyCostMap::nominal}.required(),
                                      Field{"guaranteed", &CopyCostMap::guaranteed},
                                      Field{"first", &CopyCostMap::first},
+                                     Field{"carried", &CopyCostMap::carried},
                                      Field{"below", &CopyCostMap::below},
                                      Field{"bandwidth", &CopyCostMap::bandwidth},
                                      Field{"sizes", &CopyCostMap::sizes},
@@ -128,7 +130,14 @@ CopyCost Form<CopyCost>::read(Reader& reader, const Node& node, const FieldRules
   if (map.below && !map.bandwidth)
     fail(node.find("below")->place, "'below' needs 'bandwidth': copies smaller than the one run at the other");
   const Bytes below = map.below.value_or(map.bandwidth ? kEverySize : Bytes{});
-  CopyCost cost{{map.nominal, map.guaranteed.value_or(map.nominal)}, below, map.bandwidth, map.first};
+  CopyCost cost{{map.nominal, map.guaranteed.value_or(map.nominal)},
+                below,
+                map.bandwidth,
+                map.first,
+                map.carried.value_or(SizeCost{})};
+  if (map.carried && map.carried->size <= Bytes{0})
+    fail(node.find("carried")->place,
+         "a command carries copies of some size; write one above 0, or leave 'carried' out");
   Bytes last{};
   for (const SizeCost& size : map.sizes)
     if (size.size <= std::exchange(last, size.size))
@@ -144,8 +153,9 @@ CopyCost Form<CopyCost>::read(Reader& reader, const Node& node, const FieldRules
 
 Node Form<CopyCost>::write(const CopyCost& cost) {
   if (cost == CopyCost{cost.each, {}}) return written(cost.each);
-  CopyCostMap map{cost.each.nominal, cost.each.guaranteed, cost.first, {}, cost.small, {},
+  CopyCostMap map{cost.each.nominal, cost.each.guaranteed, cost.first, {}, {}, cost.small, {},
                   cost.gap,          cost.weight,          cost.load};
+  if (cost.carried.size > Bytes{0}) map.carried = cost.carried;
   for (const SizeCost& size : cost.sizes)
     if (size.size > Bytes{0}) map.sizes.push_back(size);
   if (cost.small && cost.below != kEverySize) map.below = cost.below;

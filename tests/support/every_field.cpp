@@ -43,9 +43,10 @@ class CostMaker {
 
   CopyCost copy(CopyKind kind) {
     CopyCost cost;
-    auto& [each, below, small, first, sizes, gap, weight, load] = cost;
+    auto& [each, below, small, first, carried, sizes, gap, weight, load] = cost;
     each = cost_up_to(20'000);
     first = cost_up_to(10'000);
+    carried = {Bytes{10'000 * each.nominal.count()}, first.nominal / 2};  // up to 200 MB
     if (random_.one_in(3)) below = Bytes{random_.between(1, 100'000'000)};
     if (below > Bytes{0}) small = Bandwidth{GBps{random_.real(2, 12)}, GBps{random_.real(0.5, 2)}};
     Bytes size{};

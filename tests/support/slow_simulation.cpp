@@ -243,6 +243,17 @@ class SlowSimulation {
     return group;
   }
 
+  double before_first(const std::vector<std::size_t>& group, const Transfer& transfer) const {
+    const CopyCost& cost = machine_.setup().transfer.of(counted_class(machine_, transfer));
+    const auto copies = [&](std::size_t s) {
+      const auto& other = batch_.streams()[s].transfer;
+      return other && other->size.count > 0;
+    };
+    const bool goes_along =
+        basis_ == Basis::Nominal && transfer.size <= cost.carried.size && std::ranges::count_if(group, copies) == 1;
+    return as_ns(goes_along ? cost.carried.more.nominal : cost.first.at(basis_));
+  }
+
   void make_chains(std::span<const double> gates) {
     std::vector<std::vector<std::size_t>> all;
     for (const auto& group : groups()) all.push_back(ordered(group));
@@ -258,8 +269,7 @@ class SlowSimulation {
         if (!transfer) continue;
         const bool empty = transfer->size.count == 0;
         const bool is_first = !empty && copied.insert(counted_class(machine_, *transfer)).second;
-        const double first =
-            is_first ? as_ns(machine_.setup().transfer.of(counted_class(machine_, *transfer)).first.at(basis_)) : 0;
+        const double first = is_first ? before_first(group, *transfer) : 0;
         add_transfer(chain, s, empty ? 0 : first + passing(group, s, before));
         if (!empty) before = s;
       }

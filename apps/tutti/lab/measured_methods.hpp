@@ -23,7 +23,7 @@ struct CopyEnds {
 
 /// A method of copying that `bench transfers` measures.
 ///
-/// To add one, add a row in `copy_methods.cpp`.
+/// To add one, add a row in `measured_methods.cpp`.
 struct MeasuredMethod {
   std::string_view name;
   /// The stream of one copy; nothing where the machine lacks an end of it.

@@ -153,10 +153,8 @@ class Planning {
       add({work, 0, 1, Bytes{kSizesBeside.front()}, {}, {}, 0, {}, kIdle}, true);
   }
 
-  /// Behind all others, whose turns stay as they are.
   void add_carried() {
-    for (const int count : kCounts)
-      for (const std::int64_t size : kCarriedSizes) add({CostWork::Up, 0, count, Bytes{size}, {}, {}}, true);
+    for (const std::int64_t size : kCarriedSizes) add({CostWork::Up, 0, 1, Bytes{size}, {}, {}});
   }
 
   const Topology& machine_;

@@ -126,6 +126,8 @@ std::string setup_text(const SetupTimes& setup) {
   for (const CopyKind route : kCopyKinds)
     if (!is_further(route))
       add(fmt::format("a chain's first copy, {}", to_string(route)), setup.transfer.of(route).first);
+  if (const SizeCost& carried = setup.transfer.of(CopyKind::Up).carried; carried.size > Bytes{0})
+    add(fmt::format("a chain's only copy, up to {}, usually", to_string(carried.size)), carried.more);
   for (const NamedCost& named : kFurtherCosts) add(named.what, setup.*named.cost);
   for (const ConductorCost& cost : kConductorCosts)
     if (setup.*cost.cost) add(cost.what, *(setup.*cost.cost));

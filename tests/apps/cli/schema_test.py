@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""JSON Schemas: that configs/schemas/ has what `tutti schema` prints, that the readers and the schemas of files agree, and
-that what commands print with --json is what its schema says and nothing else.
+"""JSON Schemas: that configs/schemas/ has what `tutti schema` prints, that the readers and the schemas of files agree, that
+configs/KEYS.md is made of them, and that what commands print with --json is what its schema says and nothing else.
 
 UPDATE_GOLDEN=1 writes configs/schemas/ anew. `tutti schema` makes those of outputs of field tables. Of those in INFERRED,
 which have no tables yet, they are made of the outputs below, and of those that tests/golden/outputs/ has of hosts with GPUs:
@@ -15,6 +15,7 @@ import os
 import pathlib
 import re
 import shutil
+import subprocess
 import sys
 import unittest
 
@@ -41,7 +42,7 @@ OUTPUTS = {
     "advise": [["advise", f"configs/control/{name}.yaml"] for name in ("halo-2d", "bfs", "comd", "hpgmg")],
     "bench-copies": [],
     "bench-machine": [["bench", "machine", "--machine", H200X4, "--backend", "sim", "--runs", "5", "--copies", "2", "--staged", "1MiB"]],
-    "bench-methods": [["bench", "methods", "--machine", H200X4, "--backend", "sim", "--repeats", "1", "--only", "random-7"]],
+    "bench-methods": [["bench", "methods", "--machine", H200X4, "--backend", "sim", "--repeats", "1", "--only", "random-7", "--size", "4MiB"]],
     "bench-pingpong": [],
     "bench-stencil": [],
     "bench-transfers": [["bench", "transfers", "--machine", H200X4, "--backend", "sim", "--samples", "3", "--from", "4KiB", "--to", "8KiB"]],
@@ -196,6 +197,23 @@ class Schema(Programs):
         self.assertEqual({path.stem for path in SCHEMAS.glob("*.json")}, set(listed))
         for name in INFERRED:
             self.assertEqual(self.schema(f"output-{name}"), (SCHEMAS / f"output-{name}.json").read_text(encoding="utf-8"))
+
+    # Keys and types of configs/KEYS.md are those of the schemas, and each key has a meaning.
+    def test_the_reference_of_keys_is_made_of_the_schemas(self):
+        def check(root):
+            return subprocess.run([root / "tools/keys", "--check"], capture_output=True, text=True, check=False)
+
+        run = check(ROOT)
+        self.assertEqual((run.returncode, run.stderr), (0, ""), run.stdout)
+        for name in ("tools/keys", "configs/KEYS.md", *(f"configs/schemas/{name}.json" for name in INPUTS)):
+            (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, self.folder / name)
+        schema = self.folder / "configs/schemas/batch.json"
+        schema.write_text(schema.read_text(encoding="utf-8").replace('"pitch"', '"stride"'), encoding="utf-8")
+        run = check(self.folder)
+        self.assertEqual((run.returncode, run.stderr), (1, ""))
+        self.assertIn("; run tools/keys\n", run.stdout)
+        self.assertIn("'stride' of `streams[]` has no meaning", run.stdout)
 
     @can_validate
     def test_every_schema_is_one(self):

@@ -1,5 +1,6 @@
 // What holds of every planner, on random machines and batches: a new row of `planners()` is picked up by itself.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <numeric>
 #include <set>
@@ -248,6 +249,38 @@ TEST(BatchSimulation, RunsForwardLikeTheSlowOne) {
         },
         test::rounds(600U));
   }
+}
+
+// The first copy of a class in a chain costs more, and a lone one that its command carries less, up to a third each.
+TEST(BatchSimulation, CountsFirstCopiesLikeTheSlowOne) {
+  int carried = 0;
+  for (std::uint64_t seed = 0; seed < test::rounds(600U); ++seed) {
+    test::Random random(seed);
+    const Bytes most{random.between(0, 100'000'000)};
+    const Topology machine = test::changed(test::random_machine(seed), [&](MachineSpec& spec) {
+      for (CopyCost& cost : spec.setup.transfer.classes) {
+        cost.first = {Duration{random.between(10'000, 1'000'000)}, std::chrono::milliseconds{1}};
+        cost.carried = {most, cost.first.nominal / 3};
+      }
+    });
+    const Topology without = test::changed(machine, [](MachineSpec& spec) {
+      for (CopyCost& cost : spec.setup.transfer.classes) cost.carried = {};
+    });
+    for (const Basis basis : {Basis::Nominal, Basis::Guaranteed}) {
+      std::array<double, 2> lengths{};
+      for (std::size_t i = 0; const Topology* one : {&machine, &without}) {
+        const Batch batch = test::random_batch(*one, seed, {});
+        BatchSimulation fast;
+        fast.load(*one, basis, batch, RateRule::MaxMin);
+        fast.run_forward({});
+        expect_like_the_slow_one(fast, test::slow_forward(*one, basis, batch, RateRule::MaxMin, {}));
+        lengths[i++] = fast.latency_ns();
+      }
+      EXPECT_TRUE(basis == Basis::Nominal || lengths[0] == lengths[1]);
+      carried += lengths[0] < lengths[1] ? 1 : 0;
+    }
+  }
+  EXPECT_GT(carried, test::rounds(30));
 }
 
 // The gates are those of the aligned plan, whole nanoseconds.

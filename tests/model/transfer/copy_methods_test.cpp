@@ -307,16 +307,18 @@ TEST(ChooseMethods, TakesTheFastestBySize) {
   EXPECT_EQ(chosen(machine, "  - {from: mem0, to: gpu0, size: 4097 B}\n"), (Names{"sm"}));
 }
 
-// Up to 1 KiB a command carries its bytes for 0.4 us, from 2 KiB on a copy costs 7 us, and 1.7 us at 1229 bytes.
+// The first copy costs an engine 8 us, a lone one of up to 1 KiB goes with its command for 400 ns; two do not.
 TEST(ChooseMethods, KnowsWhatCommandsCarry) {
   const Topology machine = test::changed(machine_of_methods(), [](MachineSpec& spec) {
     CopyCost& up = spec.setup.transfer.of(CopyKind::Up);
-    up.each = std::chrono::nanoseconds{400};
-    up.sizes = {SizeCost{Bytes{1 << 10}, {}}, SizeCost{Bytes{2 << 10}, std::chrono::nanoseconds{6600}}};
+    up.each = {};
+    up.first = Duration{8000};
+    up.carried = {Bytes{1 << 10}, Duration{400}};
   });
-  EXPECT_EQ(chosen(machine, "  - {from: mem0, to: gpu0, size: 8 B}\n"), (Names{"direct"}));
-  EXPECT_EQ(chosen(machine, "  - {from: mem0, to: gpu0, size: 1 KiB}\n"), (Names{"direct"}));
-  EXPECT_EQ(chosen(machine, "  - {from: mem0, to: gpu0, size: 1229 B}\n"), (Names{"inline"}));
+  const std::string small = "  - {from: mem0, to: gpu0, size: 1 KiB}\n";
+  EXPECT_EQ(chosen(machine, small), (Names{"direct"}));
+  EXPECT_EQ(chosen(machine, "  - {from: mem0, to: gpu0, size: 1025 B}\n"), (Names{"inline"}));
+  EXPECT_EQ(chosen(machine, small + small), (Names{"inline", "inline"}));
 }
 
 TEST(ChooseMethods, LeavesWhatWasAskedForAndWhatHasNoChoice) {
