@@ -128,8 +128,9 @@ struct LedSet;
 /// A machine that can really move bytes and run kernels. It may be wrapped (tracing, faults): nothing asks what it is
 /// behind this interface.
 ///
-/// To add one, write the functions below and those of `BackendBatch`, give it a row in `apps/backends.cpp`, and
-/// add its factory to the conformance suite `tests/runtime/core/backend_conformance_test.cpp`.
+/// To add one, write the functions below and those of `BackendBatch`, make it in
+/// `runtime/dispatch/partition_machines.cpp`, give its word a row in `apps/backend_words.cpp`, and add its factory to
+/// the conformance suite `tests/runtime/core/backend_conformance_test.cpp`.
 class DeviceBackend {
  public:
   virtual ~DeviceBackend() = default;

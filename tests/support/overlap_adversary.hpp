@@ -23,7 +23,7 @@ struct OverlapOutcome {
 /// times, costs, bandwidths and the shares of the visits are drawn: inside what was declared, and often at its worst
 /// ends.
 ///
-/// Written from the READMEs (configs/README.md for costs, sched/README.md for the visits), the task set and the machine
+/// Written from the READMEs (configs/KEYS.md for costs, sched/README.md for the visits), the task set and the machine
 /// alone: it takes from the plan what runs where and when, and no time.
 [[nodiscard]] OverlapOutcome play_overlapping(const TaskSet& set, const OperationSet& operations,
                                               const LocalDeadlines& deadlines, Random& random);

@@ -13,7 +13,7 @@ namespace tutti::internal::test {
 /// GPU's cores (2), a link (5) where copies land, or the thread of a memory's mapped copies (6).
 using SlowLock = std::pair<std::size_t, int>;
 
-/// A copy by itself, as configs/README.md words its costs.
+/// A copy by itself, as configs/KEYS.md words its costs.
 struct SlowCopy {
   double before = 0;   ///< ns that pass first: the cost of one copy of so many bytes
   double filling = 0;  ///< bytes that flow then, while buffers are filled

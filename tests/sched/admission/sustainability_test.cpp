@@ -1,5 +1,6 @@
-// Better is not worse: a set that just holds still holds with less work, a faster machine or more time. Two kinds are
-// named in sched/README.md: under dm a later deadline is another order, and the search for local deadlines may fail.
+// Better is not worse: a set that just holds still holds with less work, a faster machine or more time. Two of the
+// exceptions in sched/README.md concern the sets that are drawn here, which are sporadic: under dm a later deadline is
+// another order, and the search for local deadlines may fail.
 #include <algorithm>
 #include <array>
 #include <cmath>

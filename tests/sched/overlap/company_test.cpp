@@ -18,7 +18,7 @@
 #include "tests/support/two_sides.hpp"
 
 /// What overlapping jobs are promised, against the same copies and kernels as one batch, run by the slow simulation: it
-/// shares no code with the bounds, and knows each cost by its rule in configs/README.md.
+/// shares no code with the bounds, and knows each cost by its rule in configs/KEYS.md.
 namespace tutti::internal {
 namespace {
 
