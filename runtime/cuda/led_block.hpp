@@ -116,10 +116,10 @@ struct LedWork {
 };
 
 /// How a conductor on a GPU reaches its GPUs and the host.
-/// @tparam Memory  `load`, `store` (of system scope; acquire, release), `look`, `put` (without an order), `publish`
-/// (what
-///                 is before it is seen by whoever sees a later `put`), `settle` (loads behind it are not done before
-///                 stores before it are seen)
+/// @tparam Memory  `load`, `store`      of system scope; acquire, release
+///                 `look`, `put`        without an order
+///                 `publish`            what is before it is seen by whoever sees a later `put`
+///                 `settle`             loads behind it are not done before stores before it are seen
 template <class Memory>
 class LedBoard {
  public:
