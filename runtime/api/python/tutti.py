@@ -18,13 +18,17 @@ import collections.abc
 import ctypes
 import dataclasses
 import enum
+import gc
 import json
+import operator
 import os
 import pathlib
 import re
+import signal
 import typing
+import weakref
 
-__all__ = ["Batch", "DeviceMemory", "Error", "HostMemory", "Job", "JobRecord", "Launch", "Machine", "Program", "RunRecord",
+__all__ = ["Answer", "Batch", "DeviceMemory", "Error", "HostMemory", "Job", "JobRecord", "Launch", "Machine", "Program", "RunRecord",
            "TaskSet", "Verdict", "version"]
 
 _SERIES = "0.2"  # versions of one major and minor number have one binary interface
@@ -127,12 +131,15 @@ def _load_library():
             why = fault
     else:
         raise ImportError(f"{why}; install the library of tutti {_SERIES}, or name its file in TUTTI_LIBRARY")
-    for function, (result, *arguments) in _FUNCTIONS.items():
-        found = getattr(library, "tutti_" + function)
-        found.restype, found.argtypes = result, arguments
+    if not hasattr(library, "tutti_version"):
+        raise ImportError(f"{path} is no library of tutti; name that of tutti {_SERIES} in TUTTI_LIBRARY")
+    library.tutti_version.restype = _text
     found = library.tutti_version().decode()
     if not found.startswith(_SERIES + "."):
         raise ImportError(f"{path} is tutti {found}, and this module is for {_SERIES}; install both of one version")
+    for function, (result, *arguments) in _FUNCTIONS.items():
+        of_name = getattr(library, "tutti_" + function)
+        of_name.restype, of_name.argtypes = result, arguments
     return library
 
 
@@ -149,7 +156,7 @@ def _call(function, *arguments):
     result = getattr(_library, "tutti_" + function)(*arguments)
     is_status = _FUNCTIONS[function][0] is ctypes.c_int
     if (is_status and result != 0) or (not is_status and not result):
-        raise Error(_library.tutti_last_error().decode(), result if is_status else 2)
+        raise Error(_library.tutti_last_error().decode(errors="backslashreplace"), result if is_status else 2)
     return result
 
 
@@ -159,26 +166,74 @@ def _number(function, *arguments) -> int:
     return result.value
 
 
-def _encoded(text: str | None) -> bytes | None:
-    return None if text is None else text.encode()
+def _to_its_end(text: bytes) -> bytes:
+    """The library reads to the first 0."""
+    if b"\0" in text:
+        raise ValueError(f"there is a 0 character in {text!r:.80}; leave it out")
+    return text
+
+
+def _encoded(text: str) -> bytes:
+    if not isinstance(text, str):
+        raise TypeError(f"text is expected here, not {type(text).__name__}")
+    return _to_its_end(text.encode())
+
+
+def _path(path: str | os.PathLike) -> bytes:
+    return _to_its_end(os.fsencode(path))
+
+
+def _planner(name: str | None) -> bytes | None:
+    return None if name is None else _encoded(name)
 
 
 def _source(what: str | collections.abc.Mapping) -> bytes:
     """The text of a file; a dictionary is one, since YAML takes JSON."""
-    return (what if isinstance(what, str) else json.dumps({"version": 1, **what})).encode()
+    return _encoded(what if isinstance(what, str) else json.dumps({"version": 1, **what}, allow_nan=False, ensure_ascii=False))
+
+
+def _whole(name: str, number: int, bits: int) -> int:
+    """A number that fits: ctypes would cut another."""
+    number = operator.index(number)
+    if not 0 <= number < 1 << bits:
+        raise ValueError(f"{name} is a whole number from 0 to 2**{bits} - 1")
+    return number
 
 
 class _Handle:
-    """Owns what the library has made."""
+    """What the library has made, or lends until a callback returns. There is one for each, and no copy."""
 
-    _free = ""
+    _free: str | None = None  # function of the library; none: it is lent
+    _at: int | None = None
 
-    def __init__(self, handle: int):
-        self._handle = handle
+    def __init__(self, *_, **__):
+        raise TypeError(f"a {type(self).__name__} comes from a function of this module, such as make or load")
+
+    @classmethod
+    def _of(cls, at: int, **more):
+        made = cls.__new__(cls)
+        vars(made).update(more, _at=at)
+        return made
+
+    @property
+    def _handle(self) -> int:
+        if self._at is None:
+            raise Error("this was lent to a callback that is over; copy what you keep of it there")
+        return self._at
+
+    def __reduce__(self):
+        raise TypeError(f"a {type(self).__name__} is neither copied nor pickled")
 
     def __del__(self):
-        if getattr(self, "_handle", None):
-            getattr(_library, "tutti_" + self._free)(self._handle)
+        at, self._at = self._at, None
+        if self._free and at:
+            getattr(_library, "tutti_" + self._free)(at)
+
+
+def _handle_of(kind: type[_Handle], thing) -> int:
+    if not isinstance(thing, kind):
+        raise TypeError(f"a {kind.__name__} is expected here, not {type(thing).__name__}")
+    return thing._handle
 
 
 # ---- what is predicted and promised
@@ -192,12 +247,12 @@ class Machine(_Handle):
     @classmethod
     def load(cls, path: str | os.PathLike) -> Machine:
         """Reads a machine file."""
-        return cls(_call("machine_load", os.fsencode(path)))
+        return cls._of(_call("machine_load", _path(path)))
 
     @classmethod
     def make(cls, what: str | collections.abc.Mapping) -> Machine:
         """Of the text of a machine file, or of a dictionary with its keys: `{"machine": {"name": ...}}`."""
-        return cls(_call("machine_parse", _source(what)))
+        return cls._of(_call("machine_parse", _source(what)))
 
 
 class Batch(_Handle):
@@ -208,25 +263,25 @@ class Batch(_Handle):
     @classmethod
     def load(cls, path: str | os.PathLike) -> Batch:
         """Reads a batch file and the machine that it names."""
-        return cls(_call("batch_load", os.fsencode(path)))
+        return cls._of(_call("batch_load", _path(path)))
 
     @classmethod
     def make(cls, machine: Machine, what: str | collections.abc.Mapping) -> Batch:
         """Of the text of a batch file, or of a dictionary with its keys: `{"streams": [...]}`."""
-        return cls(_call("batch_parse", machine._handle, _source(what)))
+        return cls._of(_call("batch_parse", _handle_of(Machine, machine), _source(what)))
 
     @property
     def machine(self) -> Machine:
         """Machine that it was made for."""
-        return Machine(_call("batch_machine", self._handle))
+        return Machine._of(_call("batch_machine", self._handle))
 
     def predict(self, planner: str | None = None) -> int:
         """How long it usually takes, ns. planner: None for the default."""
-        return _number("predict_batch_latency", self._handle, _encoded(planner))
+        return _number("predict_batch_latency", self._handle, _planner(planner))
 
     def predict_latest(self, planner: str | None = None) -> int:
         """How long it takes at most, ns, while sizes, times and bandwidths are as declared."""
-        return _number("predict_worst_batch_latency", self._handle, _encoded(planner))
+        return _number("predict_worst_batch_latency", self._handle, _planner(planner))
 
 
 class TaskSet(_Handle):
@@ -237,12 +292,12 @@ class TaskSet(_Handle):
     @classmethod
     def load(cls, path: str | os.PathLike) -> TaskSet:
         """Reads a task file and the machine that it names."""
-        return cls(_call("task_set_load", os.fsencode(path)))
+        return cls._of(_call("task_set_load", _path(path)))
 
     @classmethod
     def make(cls, machine: Machine, what: str | collections.abc.Mapping) -> TaskSet:
         """Of the text of a task file, or of a dictionary with its keys: `{"tasks": [...]}`."""
-        return cls(_call("task_set_parse", machine._handle, _source(what)))
+        return cls._of(_call("task_set_parse", _handle_of(Machine, machine), _source(what)))
 
     @property
     def names(self) -> list[str]:
@@ -251,7 +306,8 @@ class TaskSet(_Handle):
 
     def check(self, planner: str | None = None) -> Verdict:
         """Decides whether every deadline is guaranteed. planner: None for that of the file."""
-        return Verdict(_call("check", self._handle, _encoded(planner)), self)
+        verdict = _call("check", self._handle, _planner(planner))
+        return Verdict._of(verdict, tasks=self, answer=Answer(_library.tutti_verdict_answer(verdict)))
 
     def capacity(self, *, parameter: str | None = None, period: str | None = None, deadline: str | None = None,
                  wcet: str | None = None, planner: str | None = None) -> int | None:
@@ -263,7 +319,7 @@ class TaskSet(_Handle):
         asked = [(i, name) for i, name in enumerate((parameter, period, deadline, wcet)) if name is not None]
         if len(asked) != 1:
             raise TypeError("give one of parameter, period, deadline and wcet")
-        limit = _number("capacity", self._handle, asked[0][0], asked[0][1].encode(), _encoded(planner))
+        limit = _number("capacity", self._handle, asked[0][0], _encoded(asked[0][1]), _planner(planner))
         return None if limit < 0 else limit
 
     def __len__(self) -> int:
@@ -282,11 +338,8 @@ class Verdict(_Handle):
     """The answer to whether a task set meets its deadlines. It is true where it does."""
 
     _free = "verdict_free"
-
-    def __init__(self, handle: int, tasks: TaskSet):
-        super().__init__(handle)
-        self.tasks = tasks
-        self.answer = Answer(_library.tutti_verdict_answer(handle))
+    tasks: TaskSet
+    answer: Answer
 
     def __bool__(self) -> bool:
         return self.answer is Answer.SCHEDULABLE
@@ -320,8 +373,9 @@ class Verdict(_Handle):
         kernels: by name, called with a `Launch` whose memory is the host's, on the simulated machine.
         device_kernels: by name, called with a `Launch` whose memory is a GPU's and with a cudaStream_t as an integer; what
         it enqueues there is recorded once and launched in each run.
-        programs: by task. A kernel or a host step that raises fails its job and no other; other callbacks that raise do not
-        end the run either. What was raised is in `RunRecord.exceptions`.
+        programs: by task. A kernel or a host step that raises fails its job and no other, but a kernel the run where a GPU
+        leads, as a device kernel does; other callbacks that raise end nothing. What was raised is in `RunRecord.exceptions`.
+        KeyboardInterrupt and SystemExit are raised behind the run, which calls nothing of yours until it ends.
         """
         return _Run(self, kernels, device_kernels, programs).go(jobs, until_ns, backend, seed, journal)
 
@@ -329,22 +383,40 @@ class Verdict(_Handle):
 # ---- running
 
 
+class _Loan:
+    """That memory of a run is there. What has the memory holds it, so whether something does is seen behind the run."""
+
+    is_over = False
+
+    def __reduce__(self):
+        raise TypeError("memory of a run is neither copied so nor pickled; keep its bytes, such as bytes(memory.view())")
+
+
 @dataclasses.dataclass(frozen=True)
 class HostMemory:
-    """Memory of the host, for NumPy (`numpy.asarray`) and whatever else takes the array interface. Nothing is copied."""
+    """Memory of the host, for NumPy (`numpy.asarray`) and whatever else takes the array interface. Nothing is copied: what
+    a callback keeps of it, other jobs write, and behind the run it is gone. Keep copies, such as `bytes(memory.view())`."""
 
     address: int
     size: int
     read_only: bool
+    _loan: _Loan = dataclasses.field(default_factory=_Loan, repr=False, compare=False)
 
     @property
     def __array_interface__(self) -> dict:
-        return {"shape": (self.size,), "typestr": "|u1", "data": (self.address, self.read_only), "version": 3}
+        return {"shape": (self.size,), "typestr": "|u1", "data": (self._where(), self.read_only), "version": 3}
 
     def view(self) -> memoryview:
         """The same memory as a memoryview of bytes."""
-        bytes_ = memoryview((ctypes.c_uint8 * self.size).from_address(self.address)).cast("B")
+        array = (ctypes.c_uint8 * self.size).from_address(self._where())
+        array.memory = self
+        bytes_ = memoryview(array).cast("B") if self.size else memoryview(b"")
         return bytes_.toreadonly() if self.read_only else bytes_
+
+    def _where(self) -> int:
+        if self._loan.is_over:
+            raise Error("the run is over, and this memory of it is gone; copy what you keep of it in the callback")
+        return self.address
 
 
 @dataclasses.dataclass(frozen=True)
@@ -399,10 +471,11 @@ class RunRecord:
     missed: int = 0
     failed: int = 0
     over_bound: int = 0
-    exceptions: list[BaseException] = dataclasses.field(default_factory=list)
+    exceptions: list[Exception] = dataclasses.field(default_factory=list)
 
     def __repr__(self) -> str:
-        return f"{len(self.jobs)} jobs, {self.missed} missed, {self.failed} failed, {self.over_bound} over their bound"
+        raised = f", {len(self.exceptions)} exceptions" if self.exceptions else ""
+        return f"{len(self.jobs)} jobs, {self.missed} missed, {self.failed} failed, {self.over_bound} over their bound{raised}"
 
     def worst_responses(self) -> dict[str, int]:
         """The longest response of each task, ns."""
@@ -413,12 +486,11 @@ class RunRecord:
         return worst
 
 
-class Job:
+class Job(_Handle):
     """A job, during a callback of its task."""
 
-    def __init__(self, handle: int, task: str, writes: bool):
-        self._handle, self.task, self._writes = handle, task, writes
-        self.index: int = _library.tutti_job_index(handle)
+    task: str
+    index: int
 
     @property
     def step(self) -> str | None:
@@ -433,7 +505,14 @@ class Job:
 
     def buffer(self, name: str) -> HostMemory:
         """A buffer that its task names and that lies in a memory of the host; "TASK.BUFFER" is one of another task."""
-        return _named(_library.tutti_job_buffer, self._handle, name, not self._writes or "." in name)
+        return _named(_library.tutti_job_buffer, self, name, not self._writes or b"." in _encoded(name))
+
+
+class _KeptBuffers(_Handle):
+    """The kept buffers of a task, before its first job."""
+
+    def __call__(self, name: str) -> HostMemory:
+        return _named(_library.tutti_kept_buffer, self, name, False)
 
 
 @dataclasses.dataclass
@@ -457,12 +536,12 @@ class Program:
     memory: collections.abc.Mapping[str, collections.abc.Sequence] = dataclasses.field(default_factory=dict)
 
 
-def _named(function, handle, name: str, read_only: bool) -> HostMemory:
+def _named(function, of: Job | _KeptBuffers, name: str, read_only: bool) -> HostMemory:
     size = _size()
-    address = function(handle, name.encode(), ctypes.byref(size))
+    address = function(of._handle, _encoded(name), ctypes.byref(size))
     if not address:
         raise Error(f"there is no buffer '{name}' in a memory of the host here")
-    return HostMemory(address, size.value, read_only)
+    return HostMemory(address, size.value, read_only, of._loan)
 
 
 def _record(record: _JobRecord) -> JobRecord:
@@ -470,82 +549,133 @@ def _record(record: _JobRecord) -> JobRecord:
                      record.deadline_ns, bool(record.missed), record.verdict.decode(), bool(record.overwritten), bool(record.reused_input))
 
 
+class _Kernels(_Handle):
+    """A table of kernels."""
+
+    _free = "kernels_free"
+
+
 class _Run:
     """What a run calls, and what must stay while it does."""
 
     def __init__(self, verdict: Verdict, kernels, device_kernels, programs):
-        self._verdict, self._kept, self.record = verdict, [], RunRecord([])
-        self._kernels = self._table(kernels, device_kernels)
-        self._programs = (_Program * max(len(programs), 1))()
+        self._verdict, self._kept, self._loan, self._ending, self.record = verdict, [], _Loan(), None, RunRecord([])
+        self._kernels = self._table({**kernels}, {**device_kernels})
+        programs = {**programs}
+        self._count, self._programs = len(programs), (_Program * max(len(programs), 1))()
         for place, (task, program) in enumerate(programs.items()):
             self._fill(self._programs[place], task, program)
-        self._count = len(programs)
 
     def go(self, jobs, until_ns, backend, seed, journal) -> RunRecord:
         backends = {"sim": 0, "cuda": 1}
         if backend not in backends:
             raise Error(f"there is no backend '{backend}'; give one of {', '.join(backends)}")
-        on_end = _ON_END(lambda record, _: self.record.jobs.append(_record(record[0])))
-        options = _RunOptions(backend=backends[backend], jobs=jobs, seed=seed, kernels=self._kernels, programs=self._programs,
-                              program_count=self._count, on_job_end=on_end, arrivals_before_ns=until_ns,
-                              journal=None if journal is None else os.fsencode(journal))
-        summary = _Summary()
+        on_end = self._calling(_ON_END, self.record.jobs.append, lambda record, _: [_record(record[0])])
+        options = _RunOptions(backend=backends[backend], jobs=_whole("jobs", jobs, 64), seed=_whole("seed", seed, 64),
+                              kernels=self._kernels._handle, programs=self._programs, program_count=self._count,
+                              on_job_end=on_end, arrivals_before_ns=_whole("until_ns", until_ns, 63),
+                              journal=None if journal is None else _path(journal))
+        record, summary, is_kept, usual = self.record, _Summary(), weakref.ref(self._loan), self._hold_interrupts()
         try:
             _call("run", self._verdict._handle, ctypes.byref(options), ctypes.byref(summary))
         except Error as fault:
-            raise fault from next(iter(self.record.exceptions), None)
+            raise self._ending or fault from next(iter(record.exceptions), None)
         finally:
-            _library.tutti_kernels_free(self._kernels)
-        record = self.record
+            if usual:
+                signal.signal(signal.SIGINT, usual)
+            ending, self._loan.is_over = self._ending, True
+            vars(self).clear()  # frames of exceptions hold it
+        if ending:
+            raise ending
         record.missed, record.failed, record.over_bound = summary.missed, summary.failed, summary.over_bound
-        vars(self).clear()  # frames of exceptions hold it
+        if not record.exceptions and is_kept() and (gc.collect(), is_kept())[1]:
+            record.exceptions.append(Error("something holds memory of the run, which is gone; keep copies of it, such as bytes(memory.view())"))
         return record
 
-    def _table(self, kernels, device_kernels):
-        table = _call("kernels_new")
+    def _table(self, kernels, device_kernels) -> _Kernels:
+        table = _Kernels._of(_call("kernels_new"))
         for name in {**kernels, **device_kernels}:
             host, device = _HOST_KERNEL(), _DEVICE_KERNEL()
             if name in kernels:
-                host = _HOST_KERNEL(lambda launch, _, f=kernels[name]: self._status(lambda: f(_launch(launch, HostMemory))))
+                host = self._calling(_HOST_KERNEL, kernels[name], lambda launch, _: [_launch(launch, lambda *of: HostMemory(*of, self._loan))])
             if name in device_kernels:
-                device = _DEVICE_KERNEL(lambda launch, stream, _, f=device_kernels[name]: self._status(
-                    lambda: f(_launch(launch, lambda *of: DeviceMemory(*of, stream or 0)), stream or 0)))
-            self._kept += [host, device]
-            _call("kernels_add", table, name.encode(), host, device, None)
+                device = self._calling(_DEVICE_KERNEL, device_kernels[name], lambda launch, stream, _: [
+                    _launch(launch, lambda *of: DeviceMemory(*of, stream or 0)), stream or 0])
+            _call("kernels_add", table._handle, _encoded(name), host, device, None)
         return table
 
     def _fill(self, into: _Program, task: str, program: Program):
-        into.task = task.encode()
-        calls = {}
-        for name, writes in (("on_ready", True), ("on_finished", False)):
-            if call := getattr(program, name):
-                calls[name] = _ON_JOB(lambda job, _, f=call, w=writes: self._noted(lambda: f(Job(job, task, w))))
-        if program.on_start:
-            calls["on_start"] = _ON_JOB(lambda kept, _: self._noted(
-                lambda: program.on_start(lambda name: _named(_library.tutti_kept_buffer, kept, name, False))))
-        if program.on_host_step:
-            calls["on_host_step"] = _ON_STEP(lambda job, step, _: self._status(lambda: program.on_host_step(Job(job, task, True), step)))
-        for name in ("on_missed", "on_dropped", "on_failed"):
-            if call := getattr(program, name):
-                calls[name] = _ON_RECORD(lambda _, record, __, f=call: self._noted(lambda: f(_record(record[0]))))
-        for name, call in calls.items():
-            setattr(into, name, call)
-        slots = [(name.encode(), memoryview(slot).cast("B")) for name, all_slots in program.memory.items() for slot in all_slots]
-        array = (_Slot * max(len(slots), 1))(*((name, ctypes.addressof(ctypes.c_uint8.from_buffer(view)), len(view)) for name, view in slots))
+        if not isinstance(program, Program):
+            raise TypeError(f"a Program is expected here, not {type(program).__name__}")
+        into.task = _encoded(task)
+
+        def job(writes):
+            return lambda at, *more: [Job._of(at, task=task, index=_library.tutti_job_index(at), _writes=writes, _loan=self._loan), *more[:-1]]
+
+        def record(_, found, __):
+            return [_record(found[0])]
+
+        for name, kind, lend in (("on_ready", _ON_JOB, job(True)), ("on_finished", _ON_JOB, job(False)), ("on_host_step", _ON_STEP, job(True)),
+                                 ("on_missed", _ON_RECORD, record), ("on_dropped", _ON_RECORD, record), ("on_failed", _ON_RECORD, record),
+                                 ("on_start", _ON_JOB, lambda at, _: [_KeptBuffers._of(at, _loan=self._loan)])):
+            if (call := getattr(program, name)) is not None:
+                setattr(into, name, self._calling(kind, call, lend))
+        slots = []
+        for name, memory in {**program.memory}.items():
+            if not (views := [memoryview(slot) for slot in memory]):
+                raise ValueError(f"no memory is given for buffer '{name}'; give one slot or more, or leave it out")
+            if any(view.format[-1:] == "O" for view in views):
+                raise TypeError(f"the memory for buffer '{name}' has Python objects, which no job may write; give bytes or numbers")
+            slots += [(_encoded(name), (ctypes.c_uint8 * view.nbytes).from_buffer(view)) for view in views]
+        array = (_Slot * max(len(slots), 1))(*((name, ctypes.addressof(slot), len(slot)) for name, slot in slots))
         into.memory, into.memory_count = array, len(slots)
-        self._kept += [*calls.values(), slots, array]
+        self._kept += [slots, array]
 
-    def _noted(self, call) -> bool:
-        """Whether a callback went well. No exception can leave it: the library is below."""
+    def _calling(self, kind, function, lend):
+        """A callback that passes on what `lend` makes of its arguments. No exception leaves it: the library is below."""
+        if not callable(function):
+            raise TypeError(f"a function is expected here, not {type(function).__name__}")
+
+        def callback(*arguments):
+            lent = []
+            try:
+                if self._ending:
+                    return 1
+                lent = lend(*arguments)
+                function(*lent)
+                return 0
+            except BaseException as fault:  # pylint: disable=broad-except
+                self._note(fault)
+                return 1
+            finally:
+                for thing in lent:
+                    if isinstance(thing, _Handle):
+                        thing._at = thing._loan = None
+
+        self._kept.append(kind(callback))
+        return self._kept[-1]
+
+    def _note(self, fault: BaseException):
+        place = fault.__traceback__
+        while place and place.tb_frame.f_globals is globals():
+            place = place.tb_next  # to the user's code
+        BaseException.with_traceback(fault, place)
+        if isinstance(fault, Exception):
+            self.record.exceptions.append(fault)
+        elif not self._ending:
+            self._ending = fault
+
+    def _hold_interrupts(self):
+        """Ctrl-C that comes outside the user's code would be raised where nobody hears of it. Returns the usual handler, or None."""
+        def hold(_, frame):
+            if frame and frame.f_globals is not globals():
+                raise KeyboardInterrupt
+            self._ending = KeyboardInterrupt()
+
         try:
-            call()
-        except BaseException as fault:  # pylint: disable=broad-except
-            self.record.exceptions.append(fault.with_traceback(fault.__traceback__.tb_next.tb_next))  # from the user's code on
-            return False
-        return True
-
-    def _status(self, call) -> int:
-        return 0 if self._noted(call) else 1
+            return signal.signal(signal.SIGINT, hold) if signal.getsignal(signal.SIGINT) is signal.default_int_handler else None
+        except ValueError:
+            return None  # it comes to another thread
 
 
 def _launch(launch, memory) -> Launch:

@@ -1,13 +1,20 @@
 #!/usr/bin/env python3
 """The Python module as a program uses it. Arguments: the library, then patterns of case names."""
 import contextlib
+import copy
 import ctypes
 import gc
 import io
 import os
 import pathlib
+import pickle
 import re
+import signal
+import subprocess
 import sys
+import tempfile
+import threading
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -74,6 +81,47 @@ class Promises(unittest.TestCase):
         with self.assertRaisesRegex(tutti.Error, "'bst'"):
             tutti.TaskSet.load(WAFER).check("bst")
 
+    def test_a_handle_comes_from_the_library_and_stays_one(self):
+        machine = tutti.Machine.make(STATION)
+        for made in (lambda: tutti.Machine(str(WAFER)), lambda: tutti.TaskSet(TOTALS), lambda: tutti.Job(5), tutti.Verdict):
+            with self.assertRaisesRegex(TypeError, "comes from a function of this module"):
+                made()
+        for other in (tutti.TaskSet.make(machine, TOTALS), None, 5):
+            with self.assertRaisesRegex(TypeError, "a Machine is expected here, not"):
+                tutti.Batch.make(other, {"streams": []})
+        for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+            with self.assertRaisesRegex(TypeError, "neither copied nor pickled"):
+                copied(machine)
+        machine.__del__()  # and once more when it goes
+
+    def test_text_is_read_to_its_end(self):
+        tasks = tutti.TaskSet.load(WAFER)
+        for wrong in ("best\0", "best\udcff"):
+            for call in (tasks.check, tutti.TaskSet.make(tutti.Machine.make(STATION), TOTALS).check, lambda name: tasks.capacity(parameter=name)):
+                with self.assertRaises(ValueError):
+                    call(wrong)
+        with self.assertRaisesRegex(ValueError, "0 character"):
+            tutti.TaskSet.load(f"{WAFER}\0.txt")
+        with self.assertRaisesRegex(ValueError, "0 character"):
+            tutti.Machine.make("version: 1\n\0")
+        for wrong in (5, b"best", ["best"]):
+            with self.assertRaisesRegex(TypeError, "text is expected here, not"):
+                tasks.check(wrong)
+        with self.assertRaisesRegex(ValueError, "JSON"):
+            tutti.TaskSet.make(tutti.Machine.make(STATION), {"tasks": [TOTALS["tasks"][0] | {"name": float("nan")}]})
+        with self.assertRaisesRegex(tutti.Error, "'\U0001f600' is no name"):
+            tutti.TaskSet.make(tutti.Machine.make(STATION), {"tasks": [TOTALS["tasks"][0] | {"name": "\U0001f600"}]})
+
+    def test_a_sentence_may_have_bytes_that_are_no_text(self):
+        with self.assertRaisesRegex(tutti.Error, r"/not/\\xff\.yaml"):
+            tutti.Machine.load(b"/not/\xff.yaml")
+
+    def test_another_library_is_refused(self):
+        program = [sys.executable, "-B", "-c", "import tutti"]
+        environment = os.environ | {"TUTTI_LIBRARY": "libc.so.6", "PYTHONPATH": str(ROOT / "runtime/api/python")}
+        said = subprocess.run(program, env=environment, capture_output=True, text=True, check=False).stderr
+        self.assertIn("ImportError: libc.so.6 is no library of tutti", said)
+
 
 class Runs(unittest.TestCase):
     def verdict(self, slots=1):
@@ -139,10 +187,14 @@ class Runs(unittest.TestCase):
         self.assertEqual([fault.args for fault in record.exceptions], [(0,), (1,), (2,)])
         self.assertEqual([job.verdict for job in record.jobs], ["met"] * 3)
 
-    # A host step of 1 ms that adds 1 to a kept buffer of the host; on_start makes it 5.
-    def test_host_steps_and_kept_buffers(self):
+    def counting(self):
+        """A host step of 1 ms that adds to a kept buffer of the host."""
         tasks = {"tasks": [{"name": "count", "period": "10 ms", "buffers": {"sum": {"in": "mem0", "size": "4 B", "keep": True}},
                             "job": [{"host": {"name": "add", "time": "1 ms", "reads": ["sum"], "writes": ["sum"]}}]}]}
+        return tutti.TaskSet.make(tutti.Machine.make(STATION), tasks).check()
+
+    # on_start makes it 5.
+    def test_host_steps_and_kept_buffers(self):
         steps, seen = [], []
 
         def start(buffer):
@@ -153,7 +205,7 @@ class Runs(unittest.TestCase):
             job.buffer("sum").view()[0] += 1
 
         program = tutti.Program(on_start=start, on_host_step=add, on_finished=lambda job: seen.append(job.buffer("sum").view()[0]))
-        record = tutti.TaskSet.make(tutti.Machine.make(STATION), tasks).check().run(jobs=3, programs={"count": program})
+        record = self.counting().run(jobs=3, programs={"count": program})
         self.assertEqual((record.exceptions, steps, seen), ([], [("add", 0)] * 3, [6, 7, 8]))
 
     def test_mistakes_of_a_run(self):
@@ -163,12 +215,145 @@ class Runs(unittest.TestCase):
             self.verdict().run(jobs=1, kernels={"total": total}, programs={"sums": tutti.Program()})
         faults = self.verdict().run(jobs=1, kernels={"total": total}, programs={"sum": tutti.Program(on_ready=lambda job: job.buffer("there"))}).exceptions
         self.assertRegex(str(faults[0]), "no buffer 'there' in a memory of the host")
+        with tempfile.TemporaryDirectory() as folder, self.assertRaisesRegex(tutti.Error, "no journal can be written"):
+            self.verdict().run(jobs=1, kernels={"total": total}, journal=pathlib.Path(folder, "not", "there"))
+
+    def test_arguments_of_another_kind_are_refused(self):
+        verdict = self.verdict()
+        for name, number in (("jobs", -1), ("jobs", 1 << 64), ("until_ns", -1), ("until_ns", 1 << 63), ("seed", -1), ("seed", 1 << 64)):
+            with self.assertRaisesRegex(ValueError, f"{name} is a whole number from 0"):
+                verdict.run(kernels={"total": total}, **{name: number})
+        for wrong in ({"jobs": 1.5}, {"until_ns": None}, {"journal": 5}, {"kernels": None}, {"kernels": {5: total}}, {"kernels": {"total": None}}, {"device_kernels": {"total": 5}},
+                      {"programs": []}, {"programs": {"sum": total}}, {"programs": {5: tutti.Program()}}, {"programs": {"sum": tutti.Program(on_ready=5)}}):
+            with self.assertRaises(TypeError, msg=wrong):
+                verdict.run(**{"jobs": 1, "kernels": {"total": total}} | wrong)
+        for wrong in ({"kernels": {"total\0": total}}, {"programs": {"sum\0": tutti.Program()}}, {"journal": "there\0"}):
+            with self.assertRaises(ValueError, msg=wrong):
+                verdict.run(**{"jobs": 1, "kernels": {"total": total}} | wrong)
+
+    def test_any_writable_memory_of_the_host_is_taken(self):
+        def run(slots):
+            memory = {"numbers": slots}
+            return self.verdict().run(jobs=2, kernels={"total": total}, programs={"sum": tutti.Program(memory=memory)})
+
+        pixels = (ctypes.c_uint16.__ctype_be__ * 300 * 200)()
+        self.assertEqual(run([pixels]).exceptions, [])
+        for error, slots in ((tutti.Error, [bytearray(10)]), (tutti.Error, [bytearray()]), (ValueError, []), (TypeError, None), (TypeError, bytearray(120_000)), (TypeError, [bytes(120_000)]),
+                             (TypeError, [memoryview(bytearray(240_000))[::2]]), (TypeError, [(ctypes.py_object * 20_000)()])):
+            with self.assertRaises(error):
+                run(slots)
+
+    # It can neither be freed while the run goes on, nor is it held behind that.
+    def test_memory_stays_while_it_is_used(self):
+        memory = bytearray(120_000)
+        record = self.verdict().run(jobs=1, kernels={"total": lambda launch: memory.clear()}, programs={"sum": tutti.Program(memory={"numbers": [memory]})})
+        self.assertIsInstance(record.exceptions[0], BufferError)
+        record = None
+        gc.collect()
+        memory.clear()
+
+    def test_what_is_lent_is_taken_back(self):
+        kept = []
+        program = tutti.Program(on_start=kept.append, on_host_step=lambda job, _: kept.append(job), on_finished=lambda job: kept.extend([job, job.buffer("sum")]))
+        record = self.counting().run(jobs=1, programs={"count": program})
+        start, at_step, at_end, memory = kept
+        for used in (lambda: start("sum"), lambda: at_step.step, lambda: at_step.buffer("sum"), lambda: at_end.overwritten):
+            with self.assertRaisesRegex(tutti.Error, "a callback that is over"):
+                used()
+        self.assertEqual((at_step.task, at_end.index), ("count", 0))
+        for used in (memory.view, lambda: memory.__array_interface__):
+            with self.assertRaisesRegex(tutti.Error, "the run is over"):
+                used()
+        with self.assertRaisesRegex(TypeError, "keep its bytes"):
+            pickle.dumps(memory)
+        self.assertRegex(str(record.exceptions), "something holds memory of the run")
+
+    # It says so, since looking into the view would end the program.
+    def test_a_view_that_is_kept_is_seen(self):
+        kept = []
+        for keep, faults in ((kept.append, 1), (lambda view: kept.append(bytes(view)), 0)):
+            record = self.counting().run(jobs=2, programs={"count": tutti.Program(on_finished=lambda job, f=keep: f(job.buffer("sum").view().cast("I")))})
+            self.assertEqual(len(record.exceptions), faults)
+            kept.clear()
+
+    # A job that no function has had is none that was met.
+    def test_an_exception_may_be_odd(self):
+        class Odd(Exception):
+            def with_traceback(self, _):
+                raise RuntimeError
+
+        def odd(*_):
+            raise Odd
+
+        record = self.verdict().run(jobs=2, kernels={"total": odd}, programs={"sum": tutti.Program(on_ready=odd)})
+        self.assertEqual((record.failed, [type(fault) for fault in record.exceptions], repr(record)[-14:]), (2, [Odd] * 4, ", 4 exceptions"))
+
+    def test_an_exit_is_raised_behind_the_run(self):
+        for exit_ in (SystemExit, KeyboardInterrupt):
+            for name in ("on_ready", "on_finished", "on_host_step", "on_start"):
+                calls = []
+
+                def ends(*_):
+                    calls.append(1)  # pylint: disable=cell-var-from-loop
+                    raise exit_  # pylint: disable=cell-var-from-loop
+
+                with self.assertRaises(exit_):
+                    self.counting().run(jobs=3, programs={"count": tutti.Program(**{name: ends})})
+                self.assertEqual(len(calls), 1, name)
+
+    # The signal comes in the library, in the module or in the kernel; the last kernels wait for it.
+    def test_an_interrupt_is_raised_behind_the_run(self):
+        verdict = self.verdict()
+        usual = signal.signal(signal.SIGINT, signal.default_int_handler)
+        for _ in range(5):
+            started, sent, launches = threading.Event(), threading.Event(), []
+
+            def interrupt(started=started, sent=sent):
+                started.wait()
+                time.sleep(0.002)
+                os.kill(os.getpid(), signal.SIGINT)
+                sent.set()
+
+            def kernel(_, started=started, sent=sent, launches=launches):
+                started.set()
+                launches.append(1)
+                if len(launches) > 990:
+                    sent.wait()
+
+            sender = threading.Thread(target=interrupt)
+            sender.start()
+            with self.assertRaises(KeyboardInterrupt):
+                verdict.run(jobs=1000, kernels={"total": kernel})
+            sender.join()
+            self.assertIs(signal.getsignal(signal.SIGINT), signal.default_int_handler)
+        signal.signal(signal.SIGINT, usual)
+
+    def test_a_kernel_may_run_a_set(self):
+        verdict, inner = self.verdict(), []
+        record = verdict.run(jobs=2, kernels={"total": lambda launch: inner.append(verdict.run(jobs=3, kernels={"total": total}))})
+        self.assertEqual((record.exceptions, [len(one.jobs) for one in inner]), ([], [3, 3]))
+
+    def test_threads_run_one_verdict(self):
+        verdict, records = self.verdict(), []
+        threads = [threading.Thread(target=lambda: records.append(verdict.run(jobs=5, kernels={"total": total}))) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual([(len(record.jobs), record.failed, record.exceptions) for record in records], [(5, 0, [])] * 4)
 
     def test_nothing_is_left_behind(self):
+        def raises(_):
+            raise ValueError
+
         for _ in range(50):
             self.verdict().run(jobs=1, kernels={"total": total})
+            self.verdict().run(jobs=1, kernels={"total": raises})
+            for wrong in ({}, {"backend": "gpu"}, {"kernels": {"total": 5}}, {"programs": {"sum": 5}}):
+                with self.assertRaises((tutti.Error, TypeError)):
+                    self.verdict().run(**wrong)
         gc.collect()
-        self.assertFalse([thing for thing in gc.get_objects() if isinstance(thing, tutti._Run)])
+        self.assertFalse([thing for thing in gc.get_objects() if isinstance(thing, (tutti._Run, tutti._Kernels))])
 
 
 @unittest.skipUnless("TUTTI_HOST_BACKEND" in os.environ, "this build has no CUDA")
@@ -202,6 +387,10 @@ class DeviceKernels(unittest.TestCase):
         with self.assertRaisesRegex(tutti.Error, "kernel 'total' of stream 'stream0' failed") as raised:
             self.verdict().run(jobs=1, backend="cuda", device_kernels={"total": breaks})
         self.assertEqual(str(raised.exception.__cause__), "no kernel")
+
+    def test_an_exit_in_one_is_raised_behind_the_run(self):
+        with self.assertRaises(SystemExit):
+            self.verdict().run(jobs=1, backend="cuda", device_kernels={"total": lambda launch, stream: sys.exit()})
 
 
 class Readme(unittest.TestCase):
