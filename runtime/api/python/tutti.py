@@ -255,20 +255,24 @@ class Machine(_Handle):
         return cls._of(_call("machine_parse", _source(what)))
 
 
-class Batch(_Handle):
-    """Copies and kernels that start together."""
-
-    _free = "batch_free"
+class _OnMachine(_Handle):
+    """What is made for a machine."""
 
     @classmethod
-    def load(cls, path: str | os.PathLike) -> Batch:
-        """Reads a batch file and the machine that it names."""
-        return cls._of(_call("batch_load", _path(path)))
+    def load(cls, path: str | os.PathLike) -> typing.Self:
+        """Reads a file, and the machine that it names."""
+        return cls._of(_call(cls._kind + "_load", _path(path)))
 
     @classmethod
-    def make(cls, machine: Machine, what: str | collections.abc.Mapping) -> Batch:
-        """Of the text of a batch file, or of a dictionary with its keys: `{"streams": [...]}`."""
-        return cls._of(_call("batch_parse", _handle_of(Machine, machine), _source(what)))
+    def make(cls, machine: Machine, what: str | collections.abc.Mapping) -> typing.Self:
+        """Of the text of such a file, or of a dictionary with its keys; the machine that it names is not read."""
+        return cls._of(_call(cls._kind + "_parse", _handle_of(Machine, machine), _source(what)))
+
+
+class Batch(_OnMachine):
+    """Copies and kernels that start together: `{"streams": [...]}`."""
+
+    _kind, _free = "batch", "batch_free"
 
     @property
     def machine(self) -> Machine:
@@ -284,20 +288,10 @@ class Batch(_Handle):
         return _number("predict_worst_batch_latency", self._handle, _planner(planner))
 
 
-class TaskSet(_Handle):
-    """Work that comes again and again, with deadlines."""
+class TaskSet(_OnMachine):
+    """Work that comes again and again, with deadlines: `{"tasks": [...]}`."""
 
-    _free = "task_set_free"
-
-    @classmethod
-    def load(cls, path: str | os.PathLike) -> TaskSet:
-        """Reads a task file and the machine that it names."""
-        return cls._of(_call("task_set_load", _path(path)))
-
-    @classmethod
-    def make(cls, machine: Machine, what: str | collections.abc.Mapping) -> TaskSet:
-        """Of the text of a task file, or of a dictionary with its keys: `{"tasks": [...]}`."""
-        return cls._of(_call("task_set_parse", _handle_of(Machine, machine), _source(what)))
+    _kind, _free = "task_set", "task_set_free"
 
     @property
     def names(self) -> list[str]:
