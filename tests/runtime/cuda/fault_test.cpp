@@ -1,5 +1,6 @@
 // Which command has broken a GPU. Each fault is in a process of its own, since the GPU is lost to it.
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -42,6 +43,7 @@ template <GpusOfHost gpus, bool serialize, GateKind gate = GateKind::PollingKern
 std::unique_ptr<DeviceBackend> make_backend(const Topology& machine, const KernelRegistry& kernels, Clock& clock) {
   CudaOptions options = test::host_gpus(machine);
   options.serialize = serialize;
+  options.watchdog.beyond = std::chrono::minutes(1);  // nothing hangs here, and a busy host takes seconds
   options.gate = gate;
   if (gpus == GpusOfHost::One)
     for (auto& [name, id] : options.bind) id = options.bind.front().second;
