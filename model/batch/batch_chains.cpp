@@ -146,9 +146,10 @@ inline double BatchChains::take_first(std::uint32_t stream) {
   const unsigned bit = 1U << static_cast<unsigned>(work.route);
   if (std::exchange(classes_, classes_ | bit) & bit) return 0;
   const auto is_only_copy = [&] {
+    if (last_copy_ != kNone) return false;
     std::uint32_t next = next_[stream];
     while (next != kNone && work_[next].bytes == 0) next = next_[next];
-    return last_copy_ == kNone && next == kNone;
+    return next == kNone;
   };
   const CopyCost& cost = setup_->transfer.of(work.route);
   const double first = cost.first_ns(basis_, work.bytes, cost.carried.size.count > 0 && is_only_copy());

@@ -106,25 +106,25 @@ class Choosing {
 
   /// @param with_others  whether other copies of the batch have the same ends: then no command carries it
   [[nodiscard]] Group group_of(const Transfer& transfer, bool with_others) const {
-    std::vector<std::pair<double, CopyMethod>> faster;  // by minus what they gain
-    for (const CopyMethod method : kCopyMethods) {
-      if (!is_candidate(transfer, method)) continue;
-      double gain = gain_of(transfer, method, 1);
-      if (with_others) gain = std::max(gain, gain_of(transfer, method, 2) / 2);
-      if (gain > 0) faster.emplace_back(-gain, method);
-    }
+    std::vector<std::pair<double, CopyMethod>> faster;  // by minus what they gain for a copy
+    const auto compare = [&](std::size_t copies) {
+      const auto engine = time_of(transfer, CopyMethod::Engine, copies);
+      for (const CopyMethod method : kCopyMethods)
+        if (engine && is_candidate(transfer, method))
+          if (const auto ns = time_of(transfer, method, copies); ns && *ns < *engine)
+            faster.emplace_back((*ns - *engine) / static_cast<double>(copies), method);
+    };
+    compare(1);
+    if (with_others) compare(2);
     std::ranges::sort(faster);
     Group group;
-    for (const auto& [ns, method] : faster) group.faster.push_back(method);
+    for (const auto& [ns, method] : faster)
+      if (std::ranges::find(group.faster, method) == group.faster.end()) group.faster.push_back(method);
     if (!faster.empty()) group.gain = -faster.front().first;
     return group;
   }
 
-  /// How much sooner copies with nothing beside are over by a method than by an engine, ns; 0 where it moves none.
-  [[nodiscard]] double gain_of(const Transfer& transfer, CopyMethod method, std::size_t copies) const {
-    const auto engine = time_of(transfer, CopyMethod::Engine, copies), other = time_of(transfer, method, copies);
-    return engine && other ? *engine - *other : 0;
-  }
+  /// How long so many copies by a method take with nothing beside; none where it moves none.
   [[nodiscard]] std::optional<double> time_of(Transfer transfer, CopyMethod method, std::size_t copies) const {
     transfer.method = method;
     std::vector<CommandStream> streams;

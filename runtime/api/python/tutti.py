@@ -272,7 +272,8 @@ class _OnMachine(_Handle):
 class Batch(_OnMachine):
     """Copies and kernels that start together: `{"streams": [...]}`."""
 
-    _kind, _free = "batch", "batch_free"
+    _kind = "batch"
+    _free = _kind + "_free"
 
     @property
     def machine(self) -> Machine:
@@ -291,7 +292,8 @@ class Batch(_OnMachine):
 class TaskSet(_OnMachine):
     """Work that comes again and again, with deadlines: `{"tasks": [...]}`."""
 
-    _kind, _free = "task_set", "task_set_free"
+    _kind = "task_set"
+    _free = _kind + "_free"
 
     @property
     def names(self) -> list[str]:
