@@ -473,6 +473,7 @@ class RunRecord:
         raised = f", {len(self.exceptions)} exceptions" if self.exceptions else ""
         return f"{len(self.jobs)} jobs, {self.missed} missed, {self.failed} failed, {self.over_bound} over their bound{raised}"
 
+    @property
     def worst_responses(self) -> dict[str, int]:
         """The longest response of each task, ns."""
         worst: dict[str, int] = {}
