@@ -23,6 +23,7 @@ sys.dont_write_bytecode = True
 os.environ["TUTTI_LIBRARY"] = sys.argv[1] if __name__ == "__main__" else ""
 import tap
 import tutti
+from tutti import _interface
 
 WAFER = ROOT / "configs/tasks/wafer-inspection.yaml"
 # 12 GB/s up, and nothing else costs time.
@@ -414,12 +415,12 @@ class Interface(unittest.TestCase):
         return [re.search(r"\(\*(\w+)\)|(\w+)$", line.strip()).group(1) or re.search(r"(\w+)$", line.strip())[1] for line in body.split(";") if line.strip()]
 
     def test_structs(self):
-        for name, struct in (("tutti_kernel_launch", tutti._Launch), ("tutti_job_record", tutti._JobRecord), ("tutti_slot", tutti._Slot),
-                             ("tutti_task_program", tutti._Program), ("tutti_run_options", tutti._RunOptions), ("tutti_run_summary", tutti._Summary)):
+        for name, struct in (("tutti_kernel_launch", _interface._Launch), ("tutti_job_record", _interface._JobRecord), ("tutti_slot", _interface._Slot),
+                             ("tutti_task_program", _interface._Program), ("tutti_run_options", _interface._RunOptions), ("tutti_run_summary", _interface._Summary)):
             self.assertEqual([field[0] for field in struct._fields_], self.members(name), name)
 
     def test_functions_have_as_many_arguments(self):
-        for name, (_, *arguments) in tutti._FUNCTIONS.items():
+        for name, (_, *arguments) in _interface._FUNCTIONS.items():
             found = re.search(r"\btutti_%s\(((?:[^()]|\([^()]*\))*)\);" % name, self.HEADER)
             self.assertIsNotNone(found, name)
             words = found[1].strip()
