@@ -1,9 +1,11 @@
+#include <atomic>
 #include <cstring>
 #include <exception>
 #include <new>
 #include <stdexcept>
 #include <utility>
 
+#include "model/planners/planner.hpp"
 #include "runtime/api/handles.hpp"
 #include "runtime/api/profile.hpp"
 #include "runtime/api/tutti.h"
@@ -49,6 +51,9 @@ struct tutti_verdict {
 };
 struct tutti_change_requests {
   tutti::ChangeRequests value;
+};
+struct tutti_stop {
+  std::atomic<bool> value = false;
 };
 struct tutti_job {
   const tutti::Job& value;
@@ -199,10 +204,14 @@ auto* memory_at(const tutti_kernel_launch* launch, Buffers KernelLaunch::*list, 
   const bool is_there = users != nullptr && position < (users->*list).size();
   const auto bytes = is_there ? (users->*list)[position].bytes : decltype((users->*list)[position].bytes){};
   if (size != nullptr) *size = bytes.size();
-  return bytes.data();
+  // Null ends the list, so a buffer without bytes has an address, too.
+  static std::byte nothing{};
+  return is_there && bytes.empty() ? &nothing : bytes.data();
 }
 
-tutti_job_record c_record_of(const JobRecord& job) {
+/// @param error  keeps the sentence as long as the record is used
+tutti_job_record c_record_of(const JobRecord& job, std::string& error) {
+  if (job.error) error = job.error->text();
   return {job.task,
           job.index,
           job.arrival.count(),
@@ -213,7 +222,8 @@ tutti_job_record c_record_of(const JobRecord& job) {
           job.task_name.c_str(),
           job.overwritten ? 1 : 0,
           job.reused_input ? 1 : 0,
-          job.seen ? job.seen->count() : -1};
+          job.seen ? job.seen->count() : -1,
+          job.error ? error.c_str() : nullptr};
 }
 
 TaskProgram program_of(const tutti_task_program& program) {
@@ -232,7 +242,8 @@ TaskProgram program_of(const tutti_task_program& program) {
     if (function == nullptr) return {};
     return [function, user = program.user](const Job& job, const JobRecord& record) {
       const tutti_job handle{job};
-      const tutti_job_record ended = c_record_of(record);
+      std::string error;
+      const tutti_job_record ended = c_record_of(record, error);
       function(&handle, &ended, user);
     };
   };
@@ -288,6 +299,7 @@ RunOptions options_of(const tutti_run_options& options) {
   made.journal = text_or_empty(options.journal);
   made.journal_size = Bytes{options.journal_size};
   made.journal_files = options.journal_files;
+  if (options.stop != nullptr) made.stop = &options.stop->value;
   for (size_t i = 0; options.triggers != nullptr && i < options.trigger_count; ++i) {
     const tutti_task_trigger& of_task = options.triggers[i];
     if (of_task.trigger == nullptr)
@@ -296,7 +308,8 @@ RunOptions options_of(const tutti_run_options& options) {
   }
   if (options.on_job_end != nullptr) {
     made.on_job_end = [function = options.on_job_end, user = options.user](const JobRecord& job) {
-      const tutti_job_record record = c_record_of(job);
+      std::string error;
+      const tutti_job_record record = c_record_of(job, error);
       function(&record, user);
     };
   }
@@ -315,7 +328,7 @@ Kernels kernels_of(const tutti_kernels* kernels) { return kernels == nullptr ? K
 tutti_answer answer_of(Answer answer) { return static_cast<tutti_answer>(answer); }
 
 tutti_run_summary summary_of(const RunRecord& record) {
-  tutti_run_summary summary{record.jobs.size(), 0, 0, 0};
+  tutti_run_summary summary{record.jobs.size(), 0, 0, 0, record.interrupted ? 1 : 0};
   for (const JobRecord& job : record.jobs) {
     summary.missed += job.missed() ? 1 : 0;
     summary.failed += job.has_failed() ? 1 : 0;
@@ -367,6 +380,10 @@ tutti_machine* tutti_batch_machine(const tutti_batch* batch) {
 }
 void tutti_batch_free(tutti_batch* batch) { delete batch; }
 
+const char* tutti_planner_name(size_t planner) {
+  const auto& all = tutti::internal::planners();
+  return planner < all.size() ? all[planner].name.data() : nullptr;
+}
 tutti_status tutti_predict_batch_latency(const tutti_batch* batch, const char* planner, int64_t* latency_ns) {
   return tutti::predict_into(batch, planner, latency_ns, tutti::predictBatchLatency);
 }
@@ -509,6 +526,11 @@ tutti_prepared_batch* tutti_prepare(tutti_runtime* runtime, const tutti_batch* b
   if (runtime == nullptr) return tutti::refuse_null("the runtime"), nullptr;
   if (batch == nullptr) return tutti::refuse_null("the batch"), nullptr;
   return tutti::made<tutti_prepared_batch>([&]() -> tutti::Expected<tutti::PreparedBatch> {
+    if (bindings == nullptr && count == 0) {
+      return runtime->value.allocate_for(batch->value).and_then([&](std::vector<tutti::StreamBinding>&& scratch) {
+        return runtime->value.prepare(batch->value, std::move(scratch), in_flight);
+      });
+    }
     const size_t bound = bindings == nullptr ? 0 : count;
     const auto& streams = tutti::internal::Handles::state(batch->value);
     if (auto ok = tutti::internal::check_number_of_bindings(*streams, bound); !ok) return tl::unexpected(ok.error());
@@ -572,18 +594,40 @@ const char* tutti_verdict_reason(const tutti_verdict* verdict, size_t reason) {
   return verdict != nullptr && reason < verdict->value.reasons.size() ? verdict->value.reasons[reason].c_str()
                                                                       : nullptr;
 }
-tutti_status tutti_verdict_worst_response(const tutti_verdict* verdict, size_t task, int64_t* response_ns) {
+tutti_status tutti_verdict_task(const tutti_verdict* verdict, size_t task, tutti_task_verdict* result) {
   return tutti::guarded([&] {
     if (verdict == nullptr) return tutti::refuse_null("the verdict");
-    if (response_ns == nullptr) return tutti::refuse_null("the result");
+    if (result == nullptr) return tutti::refuse_null("the result");
     if (task >= verdict->value.tasks.size())
       throw std::invalid_argument("the verdict has no task at this position; pass one below the size of the set");
-    const auto& response = verdict->value.tasks[task].worst_response;
-    *response_ns = response ? response->count() : -1;
+    const tutti::TaskVerdict& found = verdict->value.tasks[task];
+    *result = {found.wcet.count(), found.deadline.count(), found.worst_response ? found.worst_response->count() : -1};
     return TUTTI_OK;
   });
 }
+tutti_status tutti_verdict_worst_response(const tutti_verdict* verdict, size_t task, int64_t* response_ns) {
+  if (verdict != nullptr && response_ns == nullptr) return tutti::refuse_null("the result");
+  tutti_task_verdict found{};
+  const tutti_status status = tutti_verdict_task(verdict, task, &found);
+  if (status == TUTTI_OK) *response_ns = found.worst_response_ns;
+  return status;
+}
 void tutti_verdict_free(tutti_verdict* verdict) { delete verdict; }
+
+tutti_status tutti_remedies(const tutti_task_set* set, const char* planner,
+                            void (*on_remedy)(const tutti_remedy* remedy, void* user), void* user) {
+  return tutti::guarded([&] {
+    if (set == nullptr) return tutti::refuse_null("the task set");
+    if (on_remedy == nullptr) return tutti::refuse_null("the function for remedies");
+    return tutti::finish(tutti::remedies(set->value, tutti::text_or_empty(planner)),
+                         [&](const std::vector<tutti::Remedy>& found) {
+                           for (const tutti::Remedy& one : found) {
+                             const tutti_remedy remedy{one.name.c_str(), one.from.c_str(), one.to.c_str()};
+                             on_remedy(&remedy, user);
+                           }
+                         });
+  });
+}
 
 tutti_status tutti_capacity(const tutti_task_set* set, tutti_tunable tunable, const char* name, const char* planner,
                             int64_t* limit) {
@@ -635,6 +679,16 @@ const void* tutti_launch_read(const tutti_kernel_launch* launch, size_t position
 void* tutti_launch_written(const tutti_kernel_launch* launch, size_t position, size_t* size) {
   return tutti::memory_at(launch, &tutti::KernelLaunch::writes, position, size);
 }
+
+tutti_stop* tutti_stop_new(void) {
+  tutti_stop* made = nullptr;
+  tutti::guarded([&] { return made = new tutti_stop, TUTTI_OK; });
+  return made;
+}
+void tutti_stop_request(tutti_stop* stop) {
+  if (stop != nullptr) stop->value = true;
+}
+void tutti_stop_free(tutti_stop* stop) { delete stop; }
 
 tutti_status tutti_run(const tutti_verdict* verdict, const tutti_run_options* options, tutti_run_summary* summary) {
   return tutti::guarded([&] {

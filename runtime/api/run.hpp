@@ -116,8 +116,8 @@ struct TaskProgram {
   /// Memory of the program's own for buffers that the task names, of the host or of a GPU, which is neither copied nor
   /// freed: a slot for each of its 'slots', or for each job that can be alive, which jobs take in turn (job i has slot
   /// i modulo their number), unless other tasks read it: then any that is free, of one more and one for each of their
-  /// jobs; of a kept buffer one. It outlives the run. What jobs write of it may be written before the
-  /// first job, too. See `Runtime::wrap`.
+  /// jobs; of a kept buffer one. Slots of a buffer that jobs write have no bytes in common. It outlives
+  /// the run. What jobs write of it may be written before the first job, too. See `Runtime::wrap`.
   std::map<std::string, std::vector<std::span<std::byte>>, std::less<>> memory = {};
   /// Rings of the program for buffers that the task names: a job has the newest complete slot, where `memory` gives it
   /// the next. What jobs read and do not write, in a buffer without `slots` and `keep` that no other task reads. Each

@@ -74,6 +74,8 @@ TUTTI_C_API tutti_machine* tutti_batch_machine(const tutti_batch* batch);
 /** Frees a batch. */
 TUTTI_C_API void tutti_batch_free(tutti_batch* batch);
 
+/** Name of a planner; null behind the last. The first is the default. Valid as long as the library. */
+TUTTI_C_API const char* tutti_planner_name(size_t planner);
 /** Predicts the length of a batch at nominal bandwidths.
  *  @param planner     name of a planner; null: the default
  *  @param latency_ns  result */
@@ -96,10 +98,11 @@ typedef struct tutti_kernel_launch {
   const void* buffers; /**< for the functions below */
 } tutti_kernel_launch;
 
-/** Memory that a kernel reads, by its position in `reads` of the task set; null behind the last one.
+/** Memory that a kernel reads, by its position in `reads` of the task set; null behind the last one, and not for a
+ *  buffer of 0 bytes.
  *  @param size  result; may be null */
 TUTTI_C_API const void* tutti_launch_read(const tutti_kernel_launch* launch, size_t position, size_t* size);
-/** Memory that a kernel writes, by its position in `writes`; null behind the last one.
+/** Memory that a kernel writes, by its position in `writes`; null as above.
  *  @param size  result; may be null */
 TUTTI_C_API void* tutti_launch_written(const tutti_kernel_launch* launch, size_t position, size_t* size);
 
@@ -171,7 +174,7 @@ typedef struct tutti_stream_binding {
 } tutti_stream_binding;
 
 /** Plans a batch and makes everything ready for its runs.
- *  @param bindings   [count], one a stream
+ *  @param bindings   [count], one a stream; null with a count of 0: scratch buffers, which end with the batch
  *  @param in_flight  most runs of it at once, 1 to 64 */
 TUTTI_C_API tutti_prepared_batch* tutti_prepare(tutti_runtime* runtime, const tutti_batch* batch,
                                                 const tutti_stream_binding* bindings, size_t count, int in_flight);
@@ -218,8 +221,28 @@ TUTTI_C_API tutti_answer tutti_verdict_answer(const tutti_verdict* verdict);
 TUTTI_C_API const char* tutti_verdict_reason(const tutti_verdict* verdict, size_t reason);
 /** Bound of a task's response from its arrival. @param response_ns  result; -1 where no test bounds it */
 TUTTI_C_API tutti_status tutti_verdict_worst_response(const tutti_verdict* verdict, size_t task, int64_t* response_ns);
+/** One task of a verdict. */
+typedef struct tutti_task_verdict {
+  int64_t wcet_ns;           /**< bound of a job, margin included */
+  int64_t deadline_ns;       /**< from the arrival */
+  int64_t worst_response_ns; /**< from the arrival; -1 where no test bounds it */
+} tutti_task_verdict;
+/** What a verdict has of a task, by its position in the set. */
+TUTTI_C_API tutti_status tutti_verdict_task(const tutti_verdict* verdict, size_t task, tutti_task_verdict* result);
 /** Frees a verdict. */
 TUTTI_C_API void tutti_verdict_free(tutti_verdict* verdict);
+
+/** One change that makes a refused set schedulable; valid during the call. */
+typedef struct tutti_remedy {
+  const char* name; /**< "period of 'inspect'", "size of 'part0' in 'inspect'" */
+  const char* from; /**< present value with its unit */
+  const char* to;   /**< value with which the set is schedulable */
+} tutti_remedy;
+/** Finds the smallest single changes that make a refused set schedulable, at most five; each was checked.
+ *  @param planner    null: the set's, else the default
+ *  @param on_remedy  called for each; not at all where the set is schedulable, and where no single change helps */
+TUTTI_C_API tutti_status tutti_remedies(const tutti_task_set* set, const char* planner,
+                                        void (*on_remedy)(const tutti_remedy* remedy, void* user), void* user);
 
 /** Number of a task set whose limit is looked for. */
 typedef enum tutti_tunable {
@@ -279,6 +302,7 @@ typedef struct tutti_job_record {
   int overwritten;       /**< 0 or 1; its program did not have its results whole */
   int reused_input;      /**< 0 or 1; its input was that of an earlier job, as `late_input: reuse` allows */
   int64_t seen_ns;       /**< when the host had its record; -1: the host led it, or it never ran */
+  const char* error;     /**< why its results are invalid, a sentence; null: they are not. Valid during the call */
 } tutti_job_record;
 
 /** Memory of the program for a buffer that a task names. */
@@ -378,6 +402,15 @@ typedef struct tutti_task_trigger {
   const tutti_trigger* trigger;
 } tutti_task_trigger;
 
+/** Ends runs early. */
+typedef struct tutti_stop tutti_stop;
+TUTTI_C_API tutti_stop* tutti_stop_new(void);
+/** Asks the runs that have it to end: the job under way is the last. Any thread and any signal handler may call it; a
+ *  run that begins later ends at once. */
+TUTTI_C_API void tutti_stop_request(tutti_stop* stop);
+/** Frees it, when no run has it any more. */
+TUTTI_C_API void tutti_stop_free(tutti_stop* stop);
+
 /** A request to change the set that runs, and its answer. */
 typedef struct tutti_change_record {
   int64_t at_ns;
@@ -406,6 +439,7 @@ typedef struct tutti_run_options {
   const char* journal;  /**< a file into which each job is written while the set runs; null: none */
   int64_t journal_size; /**< a file of that size in bytes is followed by another; 0: never */
   size_t journal_files; /**< with `journal_size`: the newest so many files are kept; 0: all */
+  tutti_stop* stop;     /**< ends the run early; null: nothing does */
 } tutti_run_options;
 
 /** Summary of a run. */
@@ -414,6 +448,7 @@ typedef struct tutti_run_summary {
   uint64_t missed;
   uint64_t failed;     /**< jobs with an error */
   uint64_t over_bound; /**< jobs that took longer than their bound */
+  int interrupted;     /**< 0 or 1; by `tutti_run_options.stop` */
 } tutti_run_summary;
 
 /** Runs the set of a verdict that says it is schedulable.

@@ -1,6 +1,7 @@
 #include "runtime/api/user_program.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include "runtime/api/handles.hpp"
 #include "sched/tasks/buffer_flow.hpp"
@@ -248,6 +249,21 @@ Expected<void> check_rings(const TaskSet& set, const Task& task, const tutti::Ta
   return {};
 }
 
+/// That jobs which overlap do not write to the same bytes: slots that they only read may share memory.
+/// @pre the task has the buffer
+Expected<void> check_slots(const Task& task, const std::string& buffer, std::vector<std::span<std::byte>> slots) {
+  const auto position = std::ranges::find(task.buffers, buffer, &NamedBuffer::name) - task.buffers.begin();
+  if (!uses_of(task)[static_cast<std::size_t>(position)].is_written) return {};
+  std::ranges::sort(slots, std::less<>{}, [](std::span<std::byte> slot) { return slot.data(); });
+  for (std::size_t i = 1; i < slots.size(); ++i)
+    if (slots[i].data() < slots[i - 1].data() + slots[i - 1].size())
+      return invalid_input(
+          fmt::format("jobs write buffer '{:.80}' of task '{}', and two of its slots have memory in common; give each "
+                      "slot its own",
+                      buffer, task.name));
+  return {};
+}
+
 /// Rings in the form of the run. @pre each is the ring of one buffer
 UsersRings rings_of(const tutti::TaskProgram* users) {
   UsersRings rings;
@@ -264,13 +280,15 @@ Expected<void> check_programs(const TaskSet& set, const TaskPrograms& programs) 
     if (task == set.tasks.end())
       return invalid_input(
           fmt::format("there is a program for task '{:.80}', which the set has not; name one of its tasks", name));
-    for (const auto& [buffer, slots] : program.memory)
+    for (const auto& [buffer, slots] : program.memory) {
       if (buffer.find('.') != std::string::npos ||
           std::ranges::find(task->buffers, buffer, &NamedBuffer::name) == task->buffers.end())
         return invalid_input(
             fmt::format("there is memory for buffer '{:.80}', which task '{}' has not; name one of its "
                         "'buffers'",
                         buffer, name));
+      if (auto ok = check_slots(*task, buffer, slots); !ok) return ok;
+    }
     if (auto ok = check_rings(set, *task, program); !ok) return ok;
   }
   return {};

@@ -213,6 +213,11 @@ TEST(ApiRun, WorksInMemoryOfTheProgram) {
   EXPECT_NE(sentence_of(run(wrong)).find("slot 2 of buffer 'frame' has 7 bytes of the program's memory; it needs 8"),
             std::string::npos);
   wrong = program;
+  wrong.memory["back"][1] = wrong.memory["back"][0];
+  EXPECT_NE(
+      sentence_of(run(wrong)).find("jobs write buffer 'back' of task 'inspect', and two of its slots have memory in"),
+      std::string::npos);
+  wrong = program;
   wrong.memory["frames"] = {};
   EXPECT_NE(sentence_of(run(wrong)).find("there is memory for buffer 'frames', which task 'inspect' has not"),
             std::string::npos);

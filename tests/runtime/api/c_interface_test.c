@@ -195,6 +195,14 @@ static void tasks_run(const char* folder) {
   check(tutti_verdict_answer(verdict) == TUTTI_SCHEDULABLE && tutti_verdict_reason(verdict, 0) == NULL, "schedulable");
   check(tutti_verdict_worst_response(verdict, 0, &response) == TUTTI_OK && response > 0 && response <= 10000000,
         "with a bound within the deadline");
+  tutti_task_verdict image;
+  check(tutti_verdict_task(verdict, 0, &image) == TUTTI_OK && image.worst_response_ns == response &&
+            image.deadline_ns == 10000000 && image.wcet_ns > 0 && image.wcet_ns <= response,
+        "a verdict has bound, deadline and response of a task");
+  check(refused(tutti_verdict_task(verdict, 2, &image), "no task at this position") &&
+            refused(tutti_verdict_task(verdict, 0, NULL), "null") &&
+            refused(tutti_verdict_worst_response(verdict, 0, NULL), "null"),
+        "of no third");
   options.jobs = 12; /* two of 'image', ten of 'command' */
   options.programs = &program;
   options.program_count = 1;
@@ -316,14 +324,16 @@ static void texts_are_read(void) {
   tutti_machine_free(machine);
 }
 
-/* Adds a kept term to what a job brings. */
+/* Adds a kept term to what a job brings. A buffer without bytes stands between them. */
 static int add_term(const tutti_kernel_launch* launch, void* user) {
   size_t size = 0, written = 0, behind = 1;
   const unsigned char* in = tutti_launch_read(launch, 0, &size);
-  const unsigned char* term = tutti_launch_read(launch, 1, NULL);
+  size_t nothing = 1;
+  const int is_there = tutti_launch_read(launch, 1, &nothing) != NULL && nothing == 0;
+  const unsigned char* term = tutti_launch_read(launch, 2, NULL);
   unsigned char* out = tutti_launch_written(launch, 0, &written);
   (void)user;
-  if (tutti_launch_read(launch, 2, &behind) != NULL || behind != 0 || size != 8 || written != 8) return 1;
+  if (!is_there || tutti_launch_read(launch, 3, &behind) != NULL || behind != 0 || size != 8 || written != 8) return 1;
   if (tutti_launch_written(launch, 1, NULL) != NULL || launch->input != in || launch->output != out) return 2;
   for (size_t i = 0; i < size; ++i) out[i] = (unsigned char)(in[i] + term[i]);
   return 0;
@@ -362,8 +372,10 @@ static void buffers_have_names(void) {
   tutti_task_set* set = tutti_task_set_parse(
       machine,
       "{version: 1, tasks: [{name: add, period: 5 ms, buffers: {in: {in: mem0, size: 8 B}, up: {in: gpu0, size: 8 B}, "
-      "term: {in: gpu0, size: 8 B, keep: true}, sum: {in: gpu0, size: 8 B}, out: {in: mem0, size: 8 B}}, job: [{batch: "
-      "[{copy: in, to: up, kernel: {name: add_term, reads: [up, term], writes: [sum], time: 1 us}}]}, {batch: [{copy: "
+      "none: {in: gpu0, size: 0}, term: {in: gpu0, size: 8 B, keep: true}, sum: {in: gpu0, size: 8 B}, out: {in: mem0, "
+      "size: 8 B}}, job: [{batch: "
+      "[{copy: in, to: up, kernel: {name: add_term, reads: [up, none, term], writes: [sum], time: 1 us}}]}, {batch: "
+      "[{copy: "
       "sum, to: out}]}]}]}");
   check(set != NULL && tutti_kernels_add(kernels, "add_term", add_term, NULL, NULL) == TUTTI_OK, "a set with buffers");
   tutti_verdict* verdict = tutti_check(set, NULL);
@@ -498,6 +510,83 @@ static void triggers_release_jobs(const char* folder) {
   tutti_machine_free(machine);
 }
 
+/* Fails the second job, and asks the run to end in the fourth. */
+typedef struct ending {
+  tutti_stop* stop;
+  int ready, failed;
+} ending;
+
+static int fail_second(const tutti_job* job, size_t step, void* user) {
+  (void)step;
+  if (tutti_job_index(job) == 3) tutti_stop_request(((ending*)user)->stop);
+  return tutti_job_index(job) == 1 ? 7 : 0;
+}
+
+static void note_error(const tutti_job_record* job, void* user) {
+  if (job->error != NULL)
+    ((ending*)user)->failed += job->index == 1 && strstr(job->error, "returned 7") != NULL ? 1 : 9;
+}
+
+static void a_run_is_stopped(void) {
+  ending seen = {tutti_stop_new(), 0, 0};
+  tutti_run_summary summary;
+  tutti_run_options options = {0};
+  tutti_task_program program = {0};
+  program.task = "a";
+  program.on_host_step = fail_second;
+  program.user = &seen;
+  options.jobs = 100;
+  options.programs = &program;
+  options.program_count = 1;
+  options.on_job_end = note_error;
+  options.user = &seen;
+  options.stop = seen.stop;
+  tutti_machine* machine = tutti_machine_parse(
+      "{version: 1, machine: {name: m, vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}, "
+      "links: [{from: mem0, to: gpu0, bandwidth: 12 GB/s, back: 12 GB/s}]}}");
+  tutti_task_set* set =
+      tutti_task_set_parse(machine, "{version: 1, tasks: [{name: a, period: 10 ms, job: [{host: 1 ms}]}]}");
+  tutti_verdict* verdict = tutti_check(set, NULL);
+  check(tutti_run(verdict, &options, &summary) == TUTTI_OK && summary.interrupted == 1 && summary.jobs < 10,
+        "a run ends when it is asked to");
+  check(seen.failed == 1 && summary.failed == 1, "the record of a job that failed says why");
+  check(tutti_run(verdict, &options, &summary) == TUTTI_OK && summary.interrupted == 1 && summary.jobs < 3,
+        "one that begins later ends at once");
+  options.stop = NULL;
+  options.jobs = 5;
+  check(tutti_run(verdict, &options, &summary) == TUTTI_OK && summary.interrupted == 0 && summary.jobs == 5,
+        "one without goes on");
+  tutti_verdict_free(verdict);
+  tutti_task_set_free(set);
+  tutti_machine_free(machine);
+  tutti_stop_free(seen.stop);
+}
+
+static void count_remedy(const tutti_remedy* remedy, void* user) {
+  *(int*)user += strlen(remedy->name) > 0 && strlen(remedy->from) > 0 && strlen(remedy->to) > 0 ? 1 : 100;
+}
+
+/* 3 + 2 ms of work in an interval of 4. */
+static void a_refused_set_has_remedies(void) {
+  int found = 0;
+  tutti_machine* machine = tutti_machine_parse(
+      "{version: 1, machine: {name: m, vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}, "
+      "links: [{from: mem0, to: gpu0, bandwidth: 12 GB/s, back: 12 GB/s}]}}");
+  tutti_task_set* set = tutti_task_set_parse(
+      machine,
+      "{version: 1, tasks: [{name: a, period: 10 ms, wcet: 3 ms}, {name: b, period: 10 ms, deadline: 4 ms, wcet: 2 "
+      "ms}]}");
+  check(tutti_remedies(set, NULL, count_remedy, &found) == TUTTI_OK && found > 0 && found <= 5, "a set has remedies");
+  check(refused(tutti_remedies(set, "bst", count_remedy, &found), "'bst'"), "no planner of that name");
+  check(refused(tutti_remedies(NULL, NULL, count_remedy, &found), "null") &&
+            refused(tutti_remedies(set, NULL, NULL, NULL), "null"),
+        "no set, or no function");
+  check(tutti_planner_name(0) != NULL && strcmp(tutti_planner_name(0), "best") == 0 && tutti_planner_name(99) == NULL,
+        "planners have names");
+  tutti_task_set_free(set);
+  tutti_machine_free(machine);
+}
+
 static void nulls_are_refused(void) {
   int64_t number = 0;
   int finished = 0;
@@ -540,6 +629,8 @@ static void nulls_are_refused(void) {
   tutti_trigger_free(NULL);
   check(refused(tutti_shared_trigger_fire(NULL), "the trigger is null"), "no trigger to fire");
   tutti_shared_trigger_free(NULL);
+  tutti_stop_request(NULL);
+  tutti_stop_free(NULL);
   tutti_verdict_free(NULL);
   check(1, "freeing null does nothing");
 }
@@ -558,6 +649,8 @@ int main(int argc, char** argv) {
   buffers_have_names();
   newest_of_a_ring();
   triggers_release_jobs(argv[1]);
+  a_run_is_stopped();
+  a_refused_set_has_remedies();
   nulls_are_refused();
   printf("1..%d\n", count);
   return failures == 0 ? 0 : 1;

@@ -4,7 +4,9 @@ import contextlib
 import copy
 import ctypes
 import gc
+import importlib.util
 import io
+import json
 import os
 import pathlib
 import pickle
@@ -23,7 +25,7 @@ sys.dont_write_bytecode = True
 os.environ["TUTTI_LIBRARY"] = sys.argv[1] if __name__ == "__main__" else ""
 import tap
 import tutti
-from tutti import _interface
+from tutti import _callbacks, _interface
 
 WAFER = ROOT / "configs/tasks/wafer-inspection.yaml"
 # 12 GB/s up, and nothing else costs time.
@@ -71,6 +73,25 @@ class Promises(unittest.TestCase):
         self.assertEqual(verdict.worst_responses["b"], 5_000_000)
         with self.assertRaisesRegex(tutti.Error, "are not guaranteed"):
             verdict.run()
+
+    # 3 + 2 ms of work within 4.
+    def test_a_refused_set_has_remedies_that_hold(self):
+        text = {"tasks": [{"name": "a", "period": "10 ms", "wcet": "3 ms"}, {"name": "b", "period": "10 ms", "deadline": "4 ms", "wcet": "2 ms"}]}
+        tasks = tutti.TaskSet.make(tutti.Machine.make(STATION), text)
+        self.assertEqual(tasks.check().by_task["b"], tutti.TaskVerdict(2_000_000, 4_000_000, 5_000_000))
+        deadline = next(remedy for remedy in tasks.remedies() if remedy.name == "deadline of 'b'")
+        self.assertEqual((deadline.present, deadline.remedy), ("4 ms", "5 ms"))
+        text["tasks"][1]["deadline"] = deadline.remedy
+        remedied = tutti.TaskSet.make(tutti.Machine.make(STATION), text)
+        self.assertEqual((bool(remedied.check()), remedied.remedies()), (True, []))
+        with self.assertRaisesRegex(tutti.Error, "'bst'"):
+            tasks.remedies("bst")
+
+    def test_planners_are_compared(self):
+        batch = tutti.Batch.make(tutti.Machine.make(STATION), {"streams": [{"from": "mem0", "to": "gpu0", "size": "12 kB"}]})
+        self.assertEqual(batch.compare(), {name: 1000 for name in tutti.planners()})
+        self.assertLessEqual({"best", "completion_aligned", "all_at_once"}, set(tutti.planners()))
+        self.assertEqual({name: bool(verdict) for name, verdict in tutti.TaskSet.load(WAFER).compare().items()}, {name: True for name in tutti.planners()})
 
     def test_mistakes_have_their_place(self):
         with self.assertRaises(tutti.Error) as raised:
@@ -179,6 +200,80 @@ class Runs(unittest.TestCase):
         self.assertEqual([str(fault) for fault in record.exceptions], ["no sum"])
         self.assertEqual([job.verdict for job in record.jobs].count("failed"), 1)
         self.assertEqual((record.failed, [job.index for job in failed]), (1, [2]))
+
+    def test_the_record_of_a_failed_job_says_why(self):
+        record = self.verdict().run(jobs=1, kernels={"total": lambda launch: launch.reads[1]})
+        self.assertIn("kernel 'total'", record.jobs[0].error)
+        self.assertIsNone(self.verdict().run(jobs=1, kernels={"total": total}).jobs[0].error)
+
+    # It stands before another.
+    def test_a_buffer_without_bytes_has_its_place(self):
+        seen = []
+        task = TOTALS["tasks"][0]
+        step = {"copy": "numbers", "to": "there", "kernel": {"name": "total", "time": "100 us", "reads": ["none", "there"], "writes": ["total"]}}
+        task = task | {"buffers": task["buffers"] | {"none": {"in": "gpu0", "size": "0 B"}}, "job": [{"batch": [step]}]}
+        verdict = tutti.TaskSet.make(tutti.Machine.make(STATION), {"tasks": [task]}).check()
+        record = verdict.run(jobs=1, kernels={"total": lambda launch: seen.extend(len(memory.view()) for memory in launch.reads)})
+        self.assertEqual((record.exceptions, seen), ([], [0, 120_000]))
+
+    def test_two_slots_that_jobs_write_are_two(self):
+        shown = bytearray(4)
+        run = lambda slots: self.verdict(slots=2).run(jobs=2, kernels={"total": total}, programs={"sum": tutti.Program(memory={"shown": slots})})
+        self.assertEqual(run([shown, bytearray(4)]).exceptions, [])
+        with self.assertRaisesRegex(tutti.Error, "jobs write buffer 'shown' of task 'sum', and two of its slots have memory in common"):
+            run([shown, shown])
+
+    # The ring has one picture before the run, and never a newer one.
+    def test_jobs_have_the_newest_slot_of_a_ring(self):
+        slots, freed, seen = [bytearray(120_000) for _ in range(4)], [], []
+        ring = tutti.Ring(slots, freed.append)
+        slots[ring.begin()][:] = bytes([7]) * 120_000
+        self.assertEqual((ring.is_free(0), ring.is_free(1), ring.begin(1)), (False, True, 1))
+        ring.complete(0)
+        self.assertEqual(freed, [3])
+        with self.assertRaisesRegex(tutti.Error, "slot"):
+            ring.complete(0)
+        program = tutti.Program(rings={"numbers": ring}, on_finished=lambda job: seen.append((job.slot("numbers"), bytes(job.buffer("shown").view()))))
+        record = self.verdict().run(jobs=2, kernels={"total": total}, programs={"sum": program})
+        self.assertEqual(record.exceptions, [])
+        self.assertEqual(seen, [(tutti.RingSlot(0, 1, new), (7 * 120_000).to_bytes(4, "little")) for new in (True, False)])
+        for wrong in ([bytearray(1)] * 2, [bytearray(1), bytearray(2), bytearray(3)], []):
+            with self.assertRaises((tutti.Error, ValueError)):
+                tutti.Ring(wrong)
+
+    # Every second of ten jobs fires that of the other task.
+    def test_a_trigger_releases_jobs(self):
+        trigger = tutti.Trigger()
+        tasks = {"tasks": [{"name": "clock", "period": "10 ms", "job": [{"host": "1 ms"}]}, {"name": "frame", "period": "15 ms", "release": "external", "job": [{"host": "1 ms"}]}]}
+        verdict = tutti.TaskSet.make(tutti.Machine.make(STATION), tasks).check()
+        program = tutti.Program(on_finished=lambda job: trigger.fire() if job.index % 2 == 0 else None)
+        record = verdict.run(until_ns=100_000_000, triggers={"frame": trigger}, programs={"clock": program})
+        self.assertEqual([job.task for job in record.jobs].count("frame"), 5)
+        with self.assertRaisesRegex(tutti.Error, "whose jobs the clock releases"):
+            verdict.run(jobs=1, triggers={"clock": trigger})
+
+    # 'b' comes after 30 ms, and 'c' would need more time than there is.
+    def test_tasks_come_and_go(self):
+        def task(name, wcet):
+            return {"name": name, "period": "10 ms", "job": [{"host": wcet}]}
+
+        tasks = tutti.TaskSet.make(tutti.Machine.make(STATION), {"tasks": [task("a", "3 ms"), task("b", "2 ms"), task("c", "9 ms")]})
+        changes = tasks.changes()
+        changes.post(30_000_000, comes="b")
+        changes.post(50_000_000, comes="c")
+        record = changes.run(["a"], until_ns=100_000_000)
+        self.assertEqual([(change.comes, change.leaves, change.answer.name) for change in record.changes], [("b", None, "SCHEDULABLE"), ("c", None, "NOT_SCHEDULABLE")])
+        self.assertEqual({job.task for job in record.jobs}, {"a", "b"})
+        with self.assertRaisesRegex(tutti.Error, "'d'"):
+            changes.post(comes="d")
+
+    def test_a_run_is_stopped(self):
+        stop = tutti.Stop()
+        program = tutti.Program(on_host_step=lambda job, _: stop.request() if job.index == 3 else None)
+        record = self.counting().run(jobs=1000, programs={"count": program}, stop=stop)
+        self.assertTrue(record.interrupted)
+        self.assertLess(len(record.jobs), 10)
+        self.assertFalse(self.counting().run(jobs=3).interrupted)
 
     def test_a_callback_that_raises_ends_nothing(self):
         def raises(job):
@@ -329,6 +424,22 @@ class Runs(unittest.TestCase):
             self.assertIs(signal.getsignal(signal.SIGINT), signal.default_int_handler)
         signal.signal(signal.SIGINT, usual)
 
+    # Five million jobs would take minutes; the signal comes in the library, where nothing of Python runs.
+    def test_an_interrupt_ends_a_run_soon(self):
+        verdict, usual = self.counting(), signal.signal(signal.SIGINT, signal.default_int_handler)
+        reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        of_others = signal.set_wakeup_fd(writer)
+        sender = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
+        sender.start()
+        with self.assertRaises(KeyboardInterrupt):
+            verdict.run(jobs=5_000_000)
+        sender.join()
+        self.assertEqual((signal.set_wakeup_fd(of_others), os.read(reader, 8)), (writer, bytes([signal.SIGINT])))
+        signal.signal(signal.SIGINT, usual)
+        os.close(reader)
+        os.close(writer)
+
     def test_a_kernel_may_run_a_set(self):
         verdict, inner = self.verdict(), []
         record = verdict.run(jobs=2, kernels={"total": lambda launch: inner.append(verdict.run(jobs=3, kernels={"total": total}))})
@@ -354,7 +465,131 @@ class Runs(unittest.TestCase):
                 with self.assertRaises((tutti.Error, TypeError)):
                     self.verdict().run(**wrong)
         gc.collect()
-        self.assertFalse([thing for thing in gc.get_objects() if isinstance(thing, (tutti._Run, tutti._Kernels))])
+        self.assertFalse([thing for thing in gc.get_objects() if isinstance(thing, (tutti._Run, _callbacks._Kernels))])
+
+
+class Batches(unittest.TestCase):
+    BATCH = {"streams": [{"name": "up", "from": "mem0", "to": "gpu0", "size": "12 kB", "kernel": {"name": "total", "time": "100 us"}}]}
+
+    def setUp(self):
+        self.machine = tutti.Machine.make(STATION)
+        self.batch = tutti.Batch.make(self.machine, self.BATCH)
+        self.down = tutti.Batch.make(self.machine, {"streams": [{"from": "gpu0", "to": "mem0", "size": "4 B"}]})
+
+    # 12 kB at 12 GB/s, then the kernel.
+    def test_one_runs_on_scratch_buffers(self):
+        seen = []
+        result = self.batch.run(kernels={"total": lambda launch: seen.append(len(launch.reads[0].view()))})
+        self.assertEqual((result.latency_ns, result.overruns, seen), (101_000, 0, [12_000]))
+
+    def test_one_is_prepared_on_memory_of_the_program(self):
+        runtime = tutti.Runtime.open(self.machine, kernels={"total": total})
+        numbers, shown = bytearray([3]) * 12_000, bytearray(4)
+        there, sum_ = runtime.allocate("gpu0", 12_000), runtime.allocate("gpu0", 4)
+        up = runtime.prepare(self.batch, [tutti.Binding(source=runtime.wrap("mem0", numbers), destination=there, kernel_output=sum_)], in_flight=2)
+        down = runtime.prepare(self.down, [tutti.Binding(source=sum_, destination=runtime.wrap("mem0", shown))])
+        for value in (3, 5):
+            numbers[:] = bytes([value]) * 12_000
+            up.run()
+            self.assertEqual((down.run().latency_ns > 0, int.from_bytes(shown, "little")), (True, 12_000 * value))
+        first, second = up.start(), up.start()
+        with self.assertRaisesRegex(tutti.Error, "in flight"):
+            up.start()
+        self.assertGreater(second.wait().finish_ns, first.wait().finish_ns)
+        with self.assertRaises(tutti.Error):
+            first.wait()
+        with self.assertRaisesRegex(tutti.Error, "lies in a GPU"):
+            there.view()
+        with self.assertRaises(BufferError):
+            numbers.clear()
+        del runtime, up, down, first, second, there, sum_
+        gc.collect()
+        numbers.clear()
+
+    def test_memory_of_a_runtime_is_there_while_something_has_it(self):
+        runtime = tutti.Runtime.open(self.machine)
+        buffer = runtime.allocate("mem0", 8)
+        view = buffer.view()
+        view[:] = bytes(range(8))
+        address = buffer.__array_interface__["data"][0]
+        del runtime, buffer
+        gc.collect()
+        self.assertEqual((bytes(view), ctypes.addressof(ctypes.c_uint8.from_buffer(view))), (bytes(range(8)), address))
+
+    def test_what_a_kernel_raises_is_the_cause(self):
+        def fails(launch):
+            kept.append(launch.reads[0])
+            raise ValueError("no sum")
+
+        kept = []
+        prepared = tutti.Runtime.open(self.machine, kernels={"total": fails}).prepare(self.batch)
+        for _ in range(2):
+            with self.assertRaises(tutti.Error) as raised:
+                prepared.run()
+            self.assertEqual((raised.exception.kind, str(raised.exception.__cause__)), ("kernel", "no sum"))
+        with self.assertRaisesRegex(tutti.Error, "the kernel that this memory was lent to"):
+            kept[0].view()
+
+    def test_an_exit_in_a_kernel_is_raised(self):
+        prepared = tutti.Runtime.open(self.machine, kernels={"total": lambda launch: sys.exit(7)}).prepare(self.batch)
+        with self.assertRaises(SystemExit):
+            prepared.run()
+
+    def test_wrong_memory_is_refused(self):
+        runtime = tutti.Runtime.open(self.machine)
+        for error, memory in ((TypeError, bytes(8)), (TypeError, 5), (ValueError, type("Strided", (), {"__cuda_array_interface__": {"shape": (2,), "typestr": "<f4", "data": (4096, False), "strides": (8,)}})())):
+            with self.assertRaises(error):
+                runtime.wrap("mem0", memory)
+        with self.assertRaisesRegex(tutti.Error, "mem7"):
+            runtime.wrap("mem7", bytearray(8))
+        with self.assertRaisesRegex(tutti.Error, "1 streams and 2 bindings"):
+            runtime.prepare(self.down, [tutti.Binding()] * 2)
+        with self.assertRaises(TypeError):
+            runtime.prepare(self.down, [tutti.Binding(source=bytearray(4))])
+
+
+class Results(unittest.TestCase):
+    def verdict(self):
+        return tutti.TaskSet.make(tutti.Machine.make(STATION), TOTALS).check()
+
+    def test_they_are_dictionaries_that_json_takes(self):
+        verdict = self.verdict()
+        record = verdict.run(jobs=2, kernels={"total": total})
+        found = json.loads(json.dumps(verdict.to_dict()))
+        self.assertEqual((found["answer"], found["reasons"], [task["task"] for task in found["tasks"]]), ("schedulable", [], ["sum"]))
+        self.assertEqual(found["tasks"][0]["worst_response_ns"], verdict.worst_responses["sum"])
+        found = json.loads(json.dumps(record.to_dict()))
+        self.assertEqual((len(found["jobs"]), found["missed"], found["interrupted"], found["bounds"]), (2, 0, False, verdict.worst_responses))
+        self.assertEqual(found["jobs"][1]["response_ns"], record.jobs[1].response_ns)
+
+    def test_they_are_tables(self):
+        verdict = self.verdict()
+        record = verdict.run(jobs=2, kernels={"total": total})
+        self.assertRegex(verdict._repr_html_(), r"<b>schedulable</b>.*<td[^>]*>sum</td><td>0\.11\d</td><td>0\.11\d</td><td>10\.000</td>")
+        self.assertRegex(record._repr_html_(), r"2 jobs, 0 missed.*<td[^>]*>sum</td><td>2</td><td>0\.11\d</td><td>0\.11\d</td>")
+
+    def test_pandas_is_asked_for_where_it_is_missing(self):
+        class NoPandas:
+            def find_spec(self, name, *_):
+                if name == "pandas":
+                    raise ModuleNotFoundError(name)
+
+        sys.meta_path.insert(0, blocker := NoPandas())
+        kept = sys.modules.pop("pandas", None)
+        try:
+            with self.assertRaisesRegex(ImportError, "to_pandas needs pandas"):
+                self.verdict().to_pandas()
+        finally:
+            sys.meta_path.remove(blocker)
+            if kept:
+                sys.modules["pandas"] = kept
+
+    @unittest.skipUnless(importlib.util.find_spec("pandas"), "there is no pandas for this Python")
+    def test_they_are_frames(self):
+        verdict = self.verdict()
+        record = verdict.run(jobs=2, kernels={"total": total})
+        self.assertEqual(list(verdict.to_pandas()["task"]), ["sum"])
+        self.assertEqual(list(record.to_pandas()["response_ns"]), [job.response_ns for job in record.jobs])
 
 
 @unittest.skipUnless("TUTTI_HOST_BACKEND" in os.environ, "this build has no CUDA")
@@ -416,6 +651,10 @@ class Interface(unittest.TestCase):
 
     def test_structs(self):
         for name, struct in (("tutti_kernel_launch", _interface._Launch), ("tutti_job_record", _interface._JobRecord), ("tutti_slot", _interface._Slot),
+                             ("tutti_task_verdict", _interface._TaskVerdict),
+                             ("tutti_remedy", _interface._Remedy), ("tutti_task_ring", _interface._TaskRing), ("tutti_ring_slot", _interface._RingSlot),
+                             ("tutti_task_trigger", _interface._TaskTrigger), ("tutti_change_record", _interface._ChangeRecord),
+                             ("tutti_stream_binding", _interface._StreamBinding), ("tutti_batch_result", _interface._BatchResult),
                              ("tutti_task_program", _interface._Program), ("tutti_run_options", _interface._RunOptions), ("tutti_run_summary", _interface._Summary)):
             self.assertEqual([field[0] for field in struct._fields_], self.members(name), name)
 

@@ -19,22 +19,34 @@ import ctypes
 import dataclasses
 import enum
 import gc
+import html
 import os
-import signal
 import typing
 import weakref
 
-from ._interface import (Error, _DEVICE_KERNEL, _HOST_KERNEL, _Handle, _JobRecord, _ON_END, _ON_JOB, _ON_RECORD, _ON_STEP, _Program,
-                         _RunOptions, _Slot, _Summary, _call, _encoded, _handle_of, _library, _number, _path, _planner, _size, _source,
-                         _whole)
+from ._batches import BatchResult, BatchRun, Binding, Buffer, PreparedBatch, Runtime
+from ._callbacks import DeviceMemory, HostMemory, Launch, _Callbacks, _Interrupts, _Loan
+from ._events import Ring, SharedTrigger, Stop, Trigger
+from ._interface import (Error, _ChangeRecord, _Handle, _JobRecord, _ON_CHANGE, _ON_END, _ON_JOB, _ON_RECORD, _ON_REMEDY, _ON_STEP,
+                         _Program, _RingSlot, _RunOptions, _Slot, _Summary, _TaskRing, _TaskTrigger, _TaskVerdict, _backend, _call,
+                         _encoded, _handle_of, _library, _number, _path, _planner, _size, _source, _whole)
 
-__all__ = ["Answer", "Batch", "DeviceMemory", "Error", "HostMemory", "Job", "JobRecord", "Launch", "Machine", "Program", "RunRecord",
-           "TaskSet", "Verdict", "version"]
+__all__ = ["Answer", "Batch", "BatchResult", "BatchRun", "Binding", "Buffer", "ChangeRecord", "Changes", "DeviceMemory", "Error", "HostMemory", "Job",
+           "JobRecord", "Launch", "Machine", "PreparedBatch", "Program", "Remedy", "Ring", "RingSlot", "RunRecord", "Runtime", "SharedTrigger", "Stop",
+           "TaskSet", "TaskVerdict", "Trigger", "Verdict", "planners", "version"]
 
 
 def version() -> str:
     """Version of the library, such as "0.2.0"."""
     return _library.tutti_version().decode()
+
+
+def planners() -> list[str]:
+    """Names of the planners; the first is the default."""
+    found = []
+    while name := _library.tutti_planner_name(len(found)):
+        found.append(name.decode())
+    return found
 
 
 # ---- what is predicted and promised
@@ -89,6 +101,15 @@ class Batch(_OnMachine):
         """How long it takes at most, ns, while sizes, times and bandwidths are as declared."""
         return _number("predict_worst_batch_latency", self._handle, _planner(planner))
 
+    def compare(self) -> dict[str, int]:
+        """How long it usually takes with each planner, ns."""
+        return {name: self.predict(name) for name in planners()}
+
+    def run(self, *, backend: str = "sim", planner: str | None = None, kernels: collections.abc.Mapping[str, typing.Callable] = {},
+            device_kernels: collections.abc.Mapping[str, typing.Callable] = {}) -> BatchResult:
+        """Runs it once, on scratch buffers. What runs repeatedly, or on memory of the program, is prepared: `Runtime.prepare`."""
+        return Runtime.open(self.machine, backend=backend, planner=planner, kernels=kernels, device_kernels=device_kernels).prepare(self).run()
+
 
 class TaskSet(_OnMachine):
     """Work that comes again and again, with deadlines: `{"tasks": [...]}`."""
@@ -105,6 +126,33 @@ class TaskSet(_OnMachine):
         """Decides whether every deadline is guaranteed. planner: None for that of the file."""
         verdict = _call("check", self._handle, _planner(planner))
         return Verdict._of(verdict, tasks=self, answer=Answer(_library.tutti_verdict_answer(verdict)))
+
+    def compare(self) -> dict[str, Verdict]:
+        """The verdict with each planner."""
+        return {name: self.check(name) for name in planners()}
+
+    def remedies(self, planner: str | None = None) -> list[Remedy]:
+        """The smallest single changes that make a refused set schedulable, at most five; each was checked. None are found where
+        it is schedulable, and where no single change helps. It may take seconds."""
+        found = []
+        on_remedy = _ON_REMEDY(lambda at, _: found.append(tuple(getattr(at[0], name) for name, _ in at[0]._fields_)))
+        _call("remedies", self._handle, _planner(planner), on_remedy, None)
+        return [Remedy(*(word.decode() for word in words)) for words in found]
+
+    def changes(self) -> Changes:
+        """Requests to this set while it runs: its tasks come and go."""
+        return Changes._of(_call("change_requests_new", self._handle), tasks=self)
+
+    def profile(self, *, repeats: int = 100, margin: float = 0.1, backend: str = "cuda", seed: int = 0,
+                kernels: collections.abc.Mapping[str, typing.Callable] = {},
+                device_kernels: collections.abc.Mapping[str, typing.Callable] = {},
+                programs: collections.abc.Mapping[str, Program] = {}) -> TaskSet:
+        """Measures the kernels on the GPUs of this host: alone, one after the other and beside copies, repeats times each. Returns the
+        set with the measured times; margin is the share by which the worst time exceeds the largest one seen."""
+        made, run = [], _Run(kernels, device_kernels, programs, backend=backend, seed=seed)
+        repeats = _whole("repeats", repeats, 31)
+        run.go(lambda options, _: made.append(_call("profile", self._handle, options, repeats, margin)))
+        return TaskSet._of(made[0])
 
     def capacity(self, *, parameter: str | None = None, period: str | None = None, deadline: str | None = None,
                  wcet: str | None = None, planner: str | None = None) -> int | None:
@@ -123,12 +171,57 @@ class TaskSet(_OnMachine):
         return _library.tutti_task_set_size(self._handle)
 
 
+@dataclasses.dataclass(frozen=True)
+class Remedy:
+    """One change that makes a refused set schedulable: "period of 'inspect'", its value, and the one that holds, with units."""
+
+    name: str
+    present: str
+    remedy: str
+
+
+class Changes(_Handle):
+    """Requests to change a task set while it runs. Any thread may post one; a run answers it behind the job that has the
+    machine, or within 50 ms."""
+
+    _free = "change_requests_free"
+    tasks: TaskSet
+
+    def post(self, at_ns: int = 0, *, leaves: str | None = None, comes: str | None = None) -> None:
+        """A task leaves, one comes, or one takes the place of another, at_ns from the start of the run or soon after."""
+        words = [None if name is None else _encoded(name) for name in (leaves, comes)]
+        _call("change_requests_post", self._handle, _whole("at_ns", at_ns, 63), *words)
+
+    def run(self, running: collections.abc.Sequence[str], *, until_ns: int, planner: str | None = None, **options) -> RunRecord:
+        """Runs the set from these tasks on, as `Verdict.run`, whose options it takes but for jobs. Every deadline is guaranteed at
+        every moment: a request that would endanger one is refused. The answers are in `RunRecord.changes`."""
+        names = [_encoded(name) for name in running]
+        table = (ctypes.c_char_p * max(len(names), 1))(*names)
+        of_run = {name: options.pop(name, {}) for name in ("kernels", "device_kernels", "programs")}
+        run = _Run(*of_run.values(), until_ns=until_ns, **options)
+        return run.go(lambda chosen, summary: _call("run_changing", self._handle, table, len(names), _planner(planner), chosen, summary))
+
+
 class Answer(enum.Enum):
     """Whether every job meets its deadline."""
 
     SCHEDULABLE = 0
     NOT_SCHEDULABLE = 1
     UNKNOWN = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class TaskVerdict:
+    """Numbers of one task, ns: the bound of a job's own time, the deadline, and the bound of its response, both from its
+    arrival; None where no test bounds that."""
+
+    wcet_ns: int
+    deadline_ns: int
+    worst_response_ns: int | None
+
+
+_TASK_COLUMNS = ("task", "wcet_ns", "worst_response_ns", "deadline_ns")
+_TASK_HEAD = ("task", "a job takes at most, ms", "response at most, ms", "deadline, ms")
 
 
 class Verdict(_Handle):
@@ -150,10 +243,33 @@ class Verdict(_Handle):
         return found
 
     @property
+    def by_task(self) -> dict[str, TaskVerdict]:
+        """Bounds and deadline of each task."""
+        return {name: self._of_task(i) for i, name in enumerate(self.tasks.names)}
+
+    def _of_task(self, position: int) -> TaskVerdict:
+        found = _TaskVerdict()
+        _call("verdict_task", self._handle, position, ctypes.byref(found))
+        return TaskVerdict(found.wcet_ns, found.deadline_ns, None if found.worst_response_ns < 0 else found.worst_response_ns)
+
+    @property
     def worst_responses(self) -> dict[str, int | None]:
         """The bound of each task's response from its arrival, ns; None where no test bounds it."""
-        bounds = (_number("verdict_worst_response", self._handle, i) for i in range(len(self.tasks)))
-        return {name: None if bound < 0 else bound for name, bound in zip(self.tasks.names, bounds)}
+        return {name: of_task.worst_response_ns for name, of_task in self.by_task.items()}
+
+    def to_dict(self) -> dict:
+        """Answer, reasons and tasks, of what JSON has."""
+        tasks = [{"task": name, **dataclasses.asdict(of_task)} for name, of_task in self.by_task.items()]
+        return {"answer": self.answer.name.lower(), "reasons": self.reasons, "tasks": tasks}
+
+    def to_pandas(self):
+        """A pandas.DataFrame with a row for each task. Raises ImportError without pandas."""
+        return _frame(self.to_dict()["tasks"], list(_TASK_COLUMNS))
+
+    def _repr_html_(self) -> str:
+        reasons = "".join(f"<p>{html.escape(reason)}</p>" for reason in self.reasons)
+        rows = [[row["task"], *(_ms(row[name]) for name in _TASK_COLUMNS[1:])] for row in self.to_dict()["tasks"]]
+        return f"<p><b>{self.answer.name.lower().replace('_', ' ')}</b></p>{reasons}" + _table(_TASK_HEAD, rows)
 
     def __repr__(self) -> str:
         lines = [self.answer.name.lower().replace("_", " "), *self.reasons]
@@ -163,7 +279,8 @@ class Verdict(_Handle):
     def run(self, *, jobs: int = 0, until_ns: int = 0, backend: str = "sim", seed: int = 0,
             kernels: collections.abc.Mapping[str, typing.Callable] = {},
             device_kernels: collections.abc.Mapping[str, typing.Callable] = {},
-            programs: collections.abc.Mapping[str, Program] = {}, journal: str | os.PathLike | None = None) -> RunRecord:
+            programs: collections.abc.Mapping[str, Program] = {}, triggers: collections.abc.Mapping[str, Trigger] = {},
+            journal: str | os.PathLike | None = None, journal_size: int = 0, journal_files: int = 0, stop: Stop | None = None) -> RunRecord:
         """Runs the set as it was admitted.
 
         jobs, until_ns: how many arrivals, or those before an instant; both 0: one hyperperiod. backend: "sim" or "cuda".
@@ -172,77 +289,24 @@ class Verdict(_Handle):
         it enqueues there is recorded once and launched in each run.
         programs: by task. A kernel or a host step that raises fails its job and no other, but a kernel the run where a GPU
         leads, as a device kernel does; other callbacks that raise end nothing. What was raised is in `RunRecord.exceptions`.
-        KeyboardInterrupt and SystemExit are raised behind the run, which calls nothing of yours until it ends.
+        triggers: by task whose release is external.
+        journal: a file into which each job is written; one of journal_size bytes is followed by another, of which the newest
+        journal_files are kept (0: never another, and all).
+        stop: ends the run early. Ctrl-C does as well: the job under way is the last, and KeyboardInterrupt is raised behind it.
         """
-        return _Run(self, kernels, device_kernels, programs).go(jobs, until_ns, backend, seed, journal)
+        run = _Run(kernels, device_kernels, programs, jobs=jobs, until_ns=until_ns, backend=backend, seed=seed, triggers=triggers,
+                   journal=journal, journal_size=journal_size, journal_files=journal_files, stop=stop)
+        run.record.bounds = self.worst_responses
+        return run.go(lambda options, summary: _call("run", self._handle, options, summary))
 
 
 # ---- running
 
 
-class _Loan:
-    """That memory of a run is there. What has the memory holds it, so whether something does is seen behind the run."""
-
-    is_over = False
-
-    def __reduce__(self):
-        raise TypeError("memory of a run is neither copied so nor pickled; keep its bytes, such as bytes(memory.view())")
-
-
-@dataclasses.dataclass(frozen=True)
-class HostMemory:
-    """Memory of the host, for NumPy (`numpy.asarray`) and whatever else takes the array interface. Nothing is copied: what
-    a callback keeps of it, other jobs write, and behind the run it is gone. Keep copies, such as `bytes(memory.view())`."""
-
-    address: int
-    size: int
-    read_only: bool
-    _loan: _Loan = dataclasses.field(default_factory=_Loan, repr=False, compare=False)
-
-    @property
-    def __array_interface__(self) -> dict:
-        return {"shape": (self.size,), "typestr": "|u1", "data": (self._where(), self.read_only), "version": 3}
-
-    def view(self) -> memoryview:
-        """The same memory as a memoryview of bytes."""
-        array = (ctypes.c_uint8 * self.size).from_address(self._where())
-        array.memory = self
-        bytes_ = memoryview(array).cast("B") if self.size else memoryview(b"")
-        return bytes_.toreadonly() if self.read_only else bytes_
-
-    def _where(self) -> int:
-        if self._loan.is_over:
-            raise Error("the run is over, and this memory of it is gone; copy what you keep of it in the callback")
-        return self.address
-
-
-@dataclasses.dataclass(frozen=True)
-class DeviceMemory:
-    """Memory of a GPU, for CuPy (`cupy.asarray`), PyTorch (`torch.as_tensor`), Numba and others. Nothing is copied."""
-
-    address: int
-    size: int
-    read_only: bool
-    stream: int
-
-    @property
-    def __cuda_array_interface__(self) -> dict:
-        return {"shape": (self.size,), "typestr": "|u1", "data": (self.address, False), "version": 3, "stream": self.stream or 1}
-
-
-@dataclasses.dataclass(frozen=True)
-class Launch:
-    """Memory and parameters of one launch of a kernel: what it reads and writes, as the task set names them. In a batch
-    without names it reads where its transfer ended, and writes its output."""
-
-    reads: list
-    writes: list
-    parameters: bytes
-
-
 @dataclasses.dataclass(frozen=True)
 class JobRecord:
-    """How a job ended. Instants are ns from the start of the run; finish_ns is None where it never ran."""
+    """How a job ended. Instants are ns from the start of the run; finish_ns is None where it never ran. verdict is met, missed,
+    failed, aborted, dropped, skipped or never_run; error says why its results are invalid."""
 
     task: str
     index: int
@@ -253,22 +317,44 @@ class JobRecord:
     verdict: str
     overwritten: bool
     reused_input: bool
+    error: str | None = None
 
     @property
     def response_ns(self) -> int | None:
         """From its arrival to its end."""
         return None if self.finish_ns is None else self.finish_ns - self.arrival_ns
 
+    def to_dict(self) -> dict:
+        """Its members, and response_ns."""
+        return {**dataclasses.asdict(self), "response_ns": self.response_ns}
+
+
+@dataclasses.dataclass(frozen=True)
+class ChangeRecord:
+    """A request to a set that runs, and its answer; only SCHEDULABLE changed something. Instants are ns from the start of the
+    run; leaves and comes are names of tasks, or None."""
+
+    at_ns: int
+    leaves: str | None
+    comes: str | None
+    answered_ns: int
+    answer: Answer
+    reason: str
+
 
 @dataclasses.dataclass
 class RunRecord:
-    """A run: its jobs in the order in which they ended, and counts of them."""
+    """A run: its jobs in the order in which they ended, counts of them, and the bounds of responses by task, ns. What callbacks
+    raised is in exceptions; changes are answers to `Changes.post`."""
 
     jobs: list[JobRecord]
     missed: int = 0
     failed: int = 0
     over_bound: int = 0
     exceptions: list[Exception] = dataclasses.field(default_factory=list)
+    interrupted: bool = False
+    bounds: dict[str, int | None] = dataclasses.field(default_factory=dict)
+    changes: list[ChangeRecord] = dataclasses.field(default_factory=list)
 
     def __repr__(self) -> str:
         raised = f", {len(self.exceptions)} exceptions" if self.exceptions else ""
@@ -282,6 +368,52 @@ class RunRecord:
             if job.response_ns is not None:
                 worst[job.task] = max(worst.get(job.task, 0), job.response_ns)
         return worst
+
+    def to_dict(self) -> dict:
+        """Its members, of what JSON has, with exceptions in words."""
+        return {"jobs": [job.to_dict() for job in self.jobs], "missed": self.missed, "failed": self.failed, "over_bound": self.over_bound,
+                "interrupted": self.interrupted, "worst_responses": self.worst_responses, "bounds": dict(self.bounds),
+                "exceptions": [repr(fault) for fault in self.exceptions],
+                "changes": [{**dataclasses.asdict(change), "answer": change.answer.name.lower()} for change in self.changes]}
+
+    def to_pandas(self):
+        """A pandas.DataFrame with a row for each job. Raises ImportError without pandas."""
+        return _frame([job.to_dict() for job in self.jobs], [*(field.name for field in dataclasses.fields(JobRecord)), "response_ns"])
+
+    def _repr_html_(self) -> str:
+        worst = self.worst_responses
+        rows = [[task, sum(job.task == task for job in self.jobs), _ms(worst.get(task)), _ms(self.bounds.get(task))]
+                for task in {**self.bounds, **worst}]
+        return f"<p>{html.escape(repr(self))}</p>" + _table(("task", "jobs", "longest response, ms", "bound, ms"), rows)
+
+
+def _frame(rows: list[dict], columns: list[str]):
+    try:
+        import pandas  # pylint: disable=import-outside-toplevel
+    except ImportError as fault:
+        raise ImportError("to_pandas needs pandas, which is not installed; install it, or take to_dict") from fault
+    return pandas.DataFrame(rows, columns=columns)
+
+
+def _ms(time_ns: int | None) -> str:
+    return "none" if time_ns is None else f"{time_ns / 1e6:.3f}"
+
+
+def _table(head: collections.abc.Sequence[str], rows: list) -> str:
+    """A table of HTML: the first column has names, the others numbers."""
+    def line(cells, kind):
+        first, *others = (html.escape(str(cell)) for cell in cells)
+        return f'<tr><{kind} style="text-align:left">{first}</{kind}>' + "".join(f"<{kind}>{cell}</{kind}>" for cell in others) + "</tr>"
+    return "<table>" + line(head, "th") + "".join(line(row, "td") for row in rows) + "</table>"
+
+
+@dataclasses.dataclass(frozen=True)
+class RingSlot:
+    """The slot of a ring that a job has: its position, how many were complete up to this one, and whether no job had it before."""
+
+    slot: int
+    number: int
+    is_new: bool
 
 
 class Job(_Handle):
@@ -305,6 +437,12 @@ class Job(_Handle):
         """A buffer that its task names and that lies in a memory of the host; "TASK.BUFFER" is one of another task."""
         return _named(_library.tutti_job_buffer, self, name, not self._writes or b"." in _encoded(name))
 
+    def slot(self, name: str) -> RingSlot:
+        """The slot that it has for a buffer that lies in a `Ring`."""
+        found = _RingSlot()
+        _call("job_slot", self._handle, _encoded(name), ctypes.byref(found))
+        return RingSlot(found.slot, found.number, bool(found.is_new))
+
 
 class _KeptBuffers(_Handle):
     """The kept buffers of a task, before its first job."""
@@ -322,6 +460,7 @@ class Program:
     step; on_missed, on_dropped and on_failed(record) are told of jobs; on_start(buffer) fills kept buffers, with
     buffer(NAME) -> HostMemory.
     memory: for a buffer's name, objects with writable memory of the host (NumPy arrays) that jobs take in turn.
+    rings: for a buffer's name, a `Ring` whose newest complete slot a job has.
     """
 
     on_ready: typing.Callable[[Job], typing.Any] | None = None
@@ -332,6 +471,7 @@ class Program:
     on_failed: typing.Callable[[JobRecord], typing.Any] | None = None
     on_start: typing.Callable[[typing.Callable[[str], HostMemory]], typing.Any] | None = None
     memory: collections.abc.Mapping[str, collections.abc.Sequence] = dataclasses.field(default_factory=dict)
+    rings: collections.abc.Mapping[str, Ring] = dataclasses.field(default_factory=dict)
 
 
 def _named(function, of: Job | _KeptBuffers, name: str, read_only: bool) -> HostMemory:
@@ -344,68 +484,60 @@ def _named(function, of: Job | _KeptBuffers, name: str, read_only: bool) -> Host
 
 def _record(record: _JobRecord) -> JobRecord:
     return JobRecord(record.task_name.decode(), record.index, record.arrival_ns, None if record.finish_ns < 0 else record.finish_ns,
-                     record.deadline_ns, bool(record.missed), record.verdict.decode(), bool(record.overwritten), bool(record.reused_input))
+                     record.deadline_ns, bool(record.missed), record.verdict.decode(), bool(record.overwritten), bool(record.reused_input), record.error.decode(errors="backslashreplace") if record.error else None)
 
 
-def _is_own(frame) -> bool:
-    """Whether the frame is of this package, and not of a user's function."""
-    return frame.f_globals.get("__package__") == __package__
+def _change(change: _ChangeRecord) -> ChangeRecord:
+    return ChangeRecord(change.at_ns, change.leaves.decode() or None, change.comes.decode() or None, change.answered_ns, Answer(change.answer),
+                        change.reason.decode())
 
 
-class _Kernels(_Handle):
-    """A table of kernels."""
-
-    _free = "kernels_free"
-
-
-class _Run:
+class _Run(_Callbacks):
     """What a run calls, and what must stay while it does."""
 
-    def __init__(self, verdict: Verdict, kernels, device_kernels, programs):
-        self._verdict, self._kept, self._loan, self._ending, self.record = verdict, [], _Loan(), None, RunRecord([])
+    def __init__(self, kernels, device_kernels, programs, *, jobs=0, until_ns=0, backend="sim", seed=0, triggers=(), journal=None,
+                 journal_size=0, journal_files=0, stop=None):
+        super().__init__(_Loan())
+        self.record = RunRecord([], exceptions=self.exceptions)
         self._kernels = self._table({**kernels}, {**device_kernels})
-        programs = {**programs}
-        self._count, self._programs = len(programs), (_Program * max(len(programs), 1))()
+        programs, triggers = {**programs}, {**dict(triggers)}
+        table = (_Program * max(len(programs), 1))()
         for place, (task, program) in enumerate(programs.items()):
-            self._fill(self._programs[place], task, program)
+            self._fill(table[place], task, program)
+        self._stop = Stop() if stop is None else stop
+        fired = (_TaskTrigger * max(len(triggers), 1))(*((_encoded(task), _handle_of(Trigger, trigger)) for task, trigger in triggers.items()))
+        self._kept += [table, fired, triggers]
+        self._options = _RunOptions(
+            backend=_backend(backend), jobs=_whole("jobs", jobs, 64), seed=_whole("seed", seed, 64), kernels=self._kernels._handle,
+            programs=table, program_count=len(programs), arrivals_before_ns=_whole("until_ns", until_ns, 63),
+            on_job_end=self._calling(_ON_END, self.record.jobs.append, lambda record, _: [_record(record[0])]),
+            on_change=self._calling(_ON_CHANGE, self.record.changes.append, lambda change, _: [_change(change[0])]),
+            triggers=fired, trigger_count=len(triggers), journal=None if journal is None else _path(journal),
+            journal_size=_whole("journal_size", journal_size, 63), journal_files=_whole("journal_files", journal_files, 63),
+            stop=_handle_of(Stop, self._stop))
 
-    def go(self, jobs, until_ns, backend, seed, journal) -> RunRecord:
-        backends = {"sim": 0, "cuda": 1}
-        if backend not in backends:
-            raise Error(f"there is no backend '{backend}'; give one of {', '.join(backends)}")
-        on_end = self._calling(_ON_END, self.record.jobs.append, lambda record, _: [_record(record[0])])
-        options = _RunOptions(backend=backends[backend], jobs=_whole("jobs", jobs, 64), seed=_whole("seed", seed, 64),
-                              kernels=self._kernels._handle, programs=self._programs, program_count=self._count,
-                              on_job_end=on_end, arrivals_before_ns=_whole("until_ns", until_ns, 63),
-                              journal=None if journal is None else _path(journal))
-        record, summary, is_kept, usual = self.record, _Summary(), weakref.ref(self._loan), self._hold_interrupts()
+    def _end(self, why):
+        super()._end(why)
+        self._stop.request()
+
+    def go(self, call) -> RunRecord:
+        """call(options, summary) runs the library's function."""
+        record, summary, is_kept = self.record, _Summary(), weakref.ref(self._loan)
         try:
-            _call("run", self._verdict._handle, ctypes.byref(options), ctypes.byref(summary))
+            with _Interrupts(lambda: self._end(KeyboardInterrupt())):
+                call(ctypes.byref(self._options), ctypes.byref(summary))
         except Error as fault:
             raise self._ending or fault from next(iter(record.exceptions), None)
         finally:
-            if usual:
-                signal.signal(signal.SIGINT, usual)
             ending, self._loan.is_over = self._ending, True
             vars(self).clear()  # frames of exceptions hold it
         if ending:
             raise ending
         record.missed, record.failed, record.over_bound = summary.missed, summary.failed, summary.over_bound
+        record.interrupted = bool(summary.interrupted)
         if not record.exceptions and is_kept() and (gc.collect(), is_kept())[1]:
             record.exceptions.append(Error("something holds memory of the run, which is gone; keep copies of it, such as bytes(memory.view())"))
         return record
-
-    def _table(self, kernels, device_kernels) -> _Kernels:
-        table = _Kernels._of(_call("kernels_new"))
-        for name in {**kernels, **device_kernels}:
-            host, device = _HOST_KERNEL(), _DEVICE_KERNEL()
-            if name in kernels:
-                host = self._calling(_HOST_KERNEL, kernels[name], lambda launch, _: [_launch(launch, lambda *of: HostMemory(*of, self._loan))])
-            if name in device_kernels:
-                device = self._calling(_DEVICE_KERNEL, device_kernels[name], lambda launch, stream, _: [
-                    _launch(launch, lambda *of: DeviceMemory(*of, stream or 0)), stream or 0])
-            _call("kernels_add", table._handle, _encoded(name), host, device, None)
-        return table
 
     def _fill(self, into: _Program, task: str, program: Program):
         if not isinstance(program, Program):
@@ -431,63 +563,7 @@ class _Run:
                 raise TypeError(f"the memory for buffer '{name}' has Python objects, which no job may write; give bytes or numbers")
             slots += [(_encoded(name), (ctypes.c_uint8 * view.nbytes).from_buffer(view)) for view in views]
         array = (_Slot * max(len(slots), 1))(*((name, ctypes.addressof(slot), len(slot)) for name, slot in slots))
-        into.memory, into.memory_count = array, len(slots)
-        self._kept += [slots, array]
-
-    def _calling(self, kind, function, lend):
-        """A callback that passes on what `lend` makes of its arguments. No exception leaves it: the library is below."""
-        if not callable(function):
-            raise TypeError(f"a function is expected here, not {type(function).__name__}")
-
-        def callback(*arguments):
-            lent = []
-            try:
-                if self._ending:
-                    return 1
-                lent = lend(*arguments)
-                function(*lent)
-                return 0
-            except BaseException as fault:  # pylint: disable=broad-except
-                self._note(fault)
-                return 1
-            finally:
-                for thing in lent:
-                    if isinstance(thing, _Handle):
-                        thing._at = thing._loan = None
-
-        self._kept.append(kind(callback))
-        return self._kept[-1]
-
-    def _note(self, fault: BaseException):
-        place = fault.__traceback__
-        while place and _is_own(place.tb_frame):
-            place = place.tb_next  # to the user's code
-        BaseException.with_traceback(fault, place)
-        if isinstance(fault, Exception):
-            self.record.exceptions.append(fault)
-        elif not self._ending:
-            self._ending = fault
-
-    def _hold_interrupts(self):
-        """Ctrl-C that comes outside the user's code would be raised where nobody hears of it. Returns the usual handler, or None."""
-        def hold(_, frame):
-            if frame and not _is_own(frame):
-                raise KeyboardInterrupt
-            self._ending = KeyboardInterrupt()
-
-        try:
-            return signal.signal(signal.SIGINT, hold) if signal.getsignal(signal.SIGINT) is signal.default_int_handler else None
-        except ValueError:
-            return None  # it comes to another thread
-
-
-def _launch(launch, memory) -> Launch:
-    def all_of(function, read_only):
-        found, size = [], _size()
-        while address := function(launch, len(found), ctypes.byref(size)):
-            found.append(memory(address, size.value, read_only))
-        return found
-
-    of = launch[0]
-    parameters = ctypes.string_at(of.parameters, of.parameters_size) if of.parameters else b""
-    return Launch(all_of(_library.tutti_launch_read, True), all_of(_library.tutti_launch_written, False), parameters)
+        rings = {**program.rings}
+        table = (_TaskRing * max(len(rings), 1))(*((_encoded(name), _handle_of(Ring, ring)) for name, ring in rings.items()))
+        into.memory, into.memory_count, into.rings, into.ring_count = array, len(slots), table, len(rings)
+        self._kept += [slots, array, rings, table]

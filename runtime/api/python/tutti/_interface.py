@@ -41,11 +41,44 @@ class _Launch(ctypes.Structure):
 class _JobRecord(ctypes.Structure):
     _fields_ = [("task", _size), ("index", ctypes.c_uint64), ("arrival_ns", _i64), ("finish_ns", _i64),
                 ("deadline_ns", _i64), ("missed", ctypes.c_int), ("verdict", _text), ("task_name", _text),
-                ("overwritten", ctypes.c_int), ("reused_input", ctypes.c_int), ("seen_ns", _i64)]
+                ("overwritten", ctypes.c_int), ("reused_input", ctypes.c_int), ("seen_ns", _i64), ("error", _text)]
 
 
 class _Slot(ctypes.Structure):
     _fields_ = [("buffer", _text), ("data", _c), ("size", _size)]
+
+
+class _TaskVerdict(ctypes.Structure):
+    _fields_ = [("wcet_ns", _i64), ("deadline_ns", _i64), ("worst_response_ns", _i64)]
+
+
+class _Remedy(ctypes.Structure):
+    _fields_ = [("name", _text), ("from", _text), ("to", _text)]
+
+
+class _TaskRing(ctypes.Structure):
+    _fields_ = [("buffer", _text), ("ring", _c)]
+
+
+class _RingSlot(ctypes.Structure):
+    _fields_ = [("slot", _size), ("number", ctypes.c_uint64), ("is_new", ctypes.c_int)]
+
+
+class _TaskTrigger(ctypes.Structure):
+    _fields_ = [("task", _text), ("trigger", _c)]
+
+
+class _ChangeRecord(ctypes.Structure):
+    _fields_ = [("at_ns", _i64), ("leaves", _text), ("comes", _text), ("answered_ns", _i64), ("answer", ctypes.c_int), ("reason", _text)]
+
+
+class _StreamBinding(ctypes.Structure):
+    _fields_ = [("source", _c), ("destination", _c), ("kernel_input", _c), ("kernel_output", _c), ("parameters", _text),
+                ("parameters_size", _size)]
+
+
+class _BatchResult(ctypes.Structure):
+    _fields_ = [("start_ns", _i64), ("finish_ns", _i64), ("overruns", ctypes.c_int)]
 
 
 _HOST_KERNEL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Launch), _c)
@@ -54,24 +87,28 @@ _ON_JOB = ctypes.CFUNCTYPE(None, _c, _c)
 _ON_STEP = ctypes.CFUNCTYPE(ctypes.c_int, _c, _size, _c)
 _ON_RECORD = ctypes.CFUNCTYPE(None, _c, ctypes.POINTER(_JobRecord), _c)
 _ON_END = ctypes.CFUNCTYPE(None, ctypes.POINTER(_JobRecord), _c)
+_ON_CHANGE = ctypes.CFUNCTYPE(None, ctypes.POINTER(_ChangeRecord), _c)
+_ON_REMEDY = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Remedy), _c)
+_ON_FREE = ctypes.CFUNCTYPE(None, _size, _c)
+_RELEASED = ctypes.CFUNCTYPE(None, _c)
 
 
 class _Program(ctypes.Structure):
     _fields_ = [("task", _text), ("on_ready", _ON_JOB), ("on_finished", _ON_JOB), ("user", _c), ("on_host_step", _ON_STEP),
                 ("on_missed", _ON_RECORD), ("on_dropped", _ON_RECORD), ("on_failed", _ON_RECORD), ("on_start", _ON_JOB),
-                ("memory", ctypes.POINTER(_Slot)), ("memory_count", _size), ("rings", _c), ("ring_count", _size)]
+                ("memory", ctypes.POINTER(_Slot)), ("memory_count", _size), ("rings", ctypes.POINTER(_TaskRing)), ("ring_count", _size)]
 
 
 class _RunOptions(ctypes.Structure):
     _fields_ = [("backend", ctypes.c_int), ("jobs", ctypes.c_uint64), ("seed", ctypes.c_uint64), ("kernels", _c),
                 ("programs", ctypes.POINTER(_Program)), ("program_count", _size), ("on_job_end", _ON_END), ("user", _c),
-                ("arrivals_before_ns", _i64), ("on_change", _c), ("triggers", _c), ("trigger_count", _size),
-                ("journal", _text), ("journal_size", _i64), ("journal_files", _size)]
+                ("arrivals_before_ns", _i64), ("on_change", _ON_CHANGE), ("triggers", ctypes.POINTER(_TaskTrigger)),
+                ("trigger_count", _size), ("journal", _text), ("journal_size", _i64), ("journal_files", _size), ("stop", _c)]
 
 
 class _Summary(ctypes.Structure):
     _fields_ = [("jobs", ctypes.c_uint64), ("missed", ctypes.c_uint64), ("failed", ctypes.c_uint64),
-                ("over_bound", ctypes.c_uint64)]
+                ("over_bound", ctypes.c_uint64), ("interrupted", ctypes.c_int)]
 
 
 _FUNCTIONS = {
@@ -83,7 +120,8 @@ _FUNCTIONS = {
     "task_set_load": (_c, _text), "task_set_parse": (_c, _c, _text), "task_set_size": (_size, _c),
     "task_set_name": (_text, _c, _size), "task_set_free": (None, _c),
     "check": (_c, _c, _text), "verdict_answer": (ctypes.c_int, _c), "verdict_reason": (_text, _c, _size),
-    "verdict_worst_response": (ctypes.c_int, _c, _size, ctypes.POINTER(_i64)), "verdict_free": (None, _c),
+    "verdict_task": (ctypes.c_int, _c, _size, ctypes.POINTER(_TaskVerdict)), "verdict_free": (None, _c),
+    "planner_name": (_text, _size), "remedies": (ctypes.c_int, _c, _text, _ON_REMEDY, _c),
     "capacity": (ctypes.c_int, _c, ctypes.c_int, _text, _text, ctypes.POINTER(_i64)),
     "kernels_new": (_c,), "kernels_free": (None, _c),
     "kernels_add": (ctypes.c_int, _c, _text, _HOST_KERNEL, _DEVICE_KERNEL, _c),
@@ -92,7 +130,23 @@ _FUNCTIONS = {
     "job_task": (_size, _c), "job_index": (ctypes.c_uint64, _c), "job_step": (_text, _c),
     "job_overwritten": (ctypes.c_int, _c), "job_buffer": (_c, _c, _text, ctypes.POINTER(_size)),
     "kept_buffer": (_c, _c, _text, ctypes.POINTER(_size)),
+    "job_slot": (ctypes.c_int, _c, _text, ctypes.POINTER(_RingSlot)),
+    "ring_new": (_c, ctypes.POINTER(_c), _size, _size, _ON_FREE, _c), "ring_begin": (_i64, _c), "ring_begin_slot": (ctypes.c_int, _c, _size),
+    "ring_complete": (ctypes.c_int, _c, _size), "ring_is_free": (ctypes.c_int, _c, _size), "ring_free": (None, _c),
+    "trigger_new": (_c,), "trigger_fire": (None, _c), "trigger_free": (None, _c),
+    "shared_trigger_open": (_c, _text), "shared_trigger_fire": (ctypes.c_int, _c), "shared_trigger_free": (None, _c),
+    "stop_new": (_c,), "stop_request": (None, _c), "stop_free": (None, _c),
     "run": (ctypes.c_int, _c, ctypes.POINTER(_RunOptions), ctypes.POINTER(_Summary)),
+    "change_requests_new": (_c, _c), "change_requests_post": (ctypes.c_int, _c, _i64, _text, _text), "change_requests_free": (None, _c),
+    "run_changing": (ctypes.c_int, _c, ctypes.POINTER(_text), _size, _text, ctypes.POINTER(_RunOptions), ctypes.POINTER(_Summary)),
+    "profile": (_c, _c, ctypes.POINTER(_RunOptions), ctypes.c_int, ctypes.c_double),
+    "runtime_open": (_c, _c, _c, ctypes.c_int, _text), "runtime_free": (None, _c),
+    "buffer_allocate": (_c, _c, _text, _i64), "buffer_wrap": (_c, _c, _text, _c, _i64, _RELEASED, _c),
+    "buffer_bytes": (_c, _c), "buffer_size": (_i64, _c), "buffer_free": (None, _c),
+    "prepare": (_c, _c, _c, ctypes.POINTER(_StreamBinding), _size, ctypes.c_int), "prepared_batch_free": (None, _c),
+    "batch_op": (ctypes.c_int, _c, ctypes.POINTER(_BatchResult)), "batch_op_async": (_c, _c),
+    "batch_op_query": (ctypes.c_int, _c, ctypes.POINTER(ctypes.c_int)),
+    "batch_op_synchronize": (ctypes.c_int, _c, ctypes.POINTER(_BatchResult)), "batch_run_free": (None, _c),
 }
 
 
@@ -155,6 +209,13 @@ def _path(path: str | os.PathLike) -> bytes:
 
 def _planner(name: str | None) -> bytes | None:
     return None if name is None else _encoded(name)
+
+
+def _backend(name: str) -> int:
+    backends = {"sim": 0, "cuda": 1}
+    if name not in backends:
+        raise Error(f"there is no backend '{name}'; give one of {', '.join(backends)}")
+    return backends[name]
 
 
 def _source(what: str | collections.abc.Mapping) -> bytes:
