@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 """Writes the wheel of the Python module from a build folder; tools/package --wheel calls it.
 
-Usage: tools/wheel.py BUILD FOLDER
-
 The package has the module, the library, the CUDA library where it is built, and the libraries that these need and that
 manylinux hosts need not have; each finds the others beside it. The CUDA runtime is left to the host. A wheel is a zip
 with three text files, so it is written by `zipfile`: a build backend would add a package and decide nothing.
 Exit code: 1 where a library or its licence is missing.
 """
+import argparse
 import base64
 import hashlib
 import json
@@ -122,9 +121,11 @@ def main(build, folder):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
-        sys.exit(__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", type=pathlib.Path, help="folder in which the library is built")
+    parser.add_argument("folder", type=pathlib.Path, help="folder that gets the wheel")
+    places = parser.parse_args()
     try:
-        main(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve())
+        main(places.build.resolve(), places.folder.resolve())
     except (OSError, subprocess.CalledProcessError) as fault:
-        sys.exit(f"wheel: {fault}{getattr(fault, 'stderr', '')}")
+        sys.exit(f"wheel: {fault}\n{getattr(fault, 'stderr', '')}")

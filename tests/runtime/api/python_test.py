@@ -596,10 +596,20 @@ class Results(unittest.TestCase):
 class DeviceKernels(unittest.TestCase):
     """On host-executed CUDA: LD_LIBRARY_PATH begins with its backend."""
 
-    def verdict(self):
+    def tasks(self):
         gpu = {"kind": "gpu", "bus_id": "7e57:01:00.0"}
         station = STATION["machine"] | {"vertices": STATION["machine"]["vertices"] | {"gpu0": gpu}}
-        return tutti.TaskSet.make(tutti.Machine.make({"machine": station}), TOTALS).check()
+        return tutti.TaskSet.make(tutti.Machine.make({"machine": station}), TOTALS)
+
+    def verdict(self):
+        return self.tasks().check()
+
+    # Measured times are never exactly the 100 us that are declared.
+    def test_they_are_measured(self):
+        measured = self.tasks().profile(repeats=3, device_kernels={"total": lambda launch, stream: None})
+        self.assertNotEqual(measured.check().worst_responses, self.verdict().worst_responses)
+        with self.assertRaisesRegex(tutti.Error, "kernels are measured on GPUs"):
+            self.tasks().profile(backend="sim", kernels={"total": total})
 
     # Recorded for each buffer set of the task, whose memory and stream the function gets; first once on memory of its own.
     def test_they_are_recorded_with_memory_and_stream(self):

@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""The notebooks print and show what is checked in, and their pages are made of them. Arguments: the library, then patterns of case names."""
+import importlib
+import importlib.machinery
+import importlib.util
+import json
+import os
+import pathlib
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests/support"), str(ROOT / "runtime/api/python")]
+sys.dont_write_bytecode = True
+os.environ["TUTTI_LIBRARY"] = os.path.abspath(sys.argv[1])
+import tap
+
+loader = importlib.machinery.SourceFileLoader("notebook", str(ROOT / "tools/notebook"))
+notebook = importlib.util.module_from_spec(importlib.util.spec_from_loader("notebook", loader))
+loader.exec_module(notebook)
+
+
+def has_numpy():
+    """Whether NumPy is there for this Python, or Debian's, where that is another one of the same version."""
+    sys.path.append("/usr/lib/python3/dist-packages")
+    try:
+        return importlib.import_module("numpy") is not None
+    except ImportError:
+        return False
+    finally:
+        sys.path.pop()
+
+
+class Notebooks(unittest.TestCase):
+    maxDiff = None
+
+    def holds(self, name):
+        path = ROOT / f"apps/notebooks/{name}.ipynb"
+        text = path.read_text(encoding="utf-8")
+        self.assertEqual(notebook.written(notebook.run(json.loads(text), path.parent)), text, "run tools/notebook and read the difference")
+
+    def test_schedulable(self):
+        self.holds("schedulable")
+
+    @unittest.skipUnless(has_numpy(), "there is no NumPy for this Python")
+    def test_inspection(self):
+        self.holds("inspection")
+
+    def test_pages_are_made_of_them(self):
+        paths = sorted((ROOT / "apps/notebooks").glob("*.ipynb"))
+        self.assertLessEqual({path.stem for path in paths}, {name[5:] for name in dir(self)})
+        for path in paths:
+            self.assertEqual(notebook.page(json.loads(path.read_text(encoding="utf-8"))), path.with_suffix(".html").read_text(encoding="utf-8"), path.name)
+
+
+class Markdown(unittest.TestCase):
+    def test_words_are_not_markup(self):
+        self.assertEqual(notebook.of_markdown("# A & `b < c`\n\none\n**two** [three](four)\n\n- five\n- six"),
+                         '<h1>A &amp; <code>b &lt; c</code></h1>\n<p>one\n<b>two</b> <a href="four">three</a></p>\n<ul><li>five</li><li>six</li></ul>')
+
+    def test_outputs_are_in_their_order(self):
+        outputs = notebook.outputs_of("print('a <')\nx = 3\nx", {})
+        self.assertEqual("".join(map(notebook.of_output, outputs)), '<pre class="said">a &lt;\n</pre><pre class="said">3</pre>')
+        self.assertEqual(notebook.outputs_of("x = 3", {}), [])
+
+
+if __name__ == "__main__":
+    sys.exit(tap.main(sys.argv[2:]))
