@@ -43,7 +43,7 @@ def version() -> str:
 
 def planners() -> list[str]:
     """Names of the planners; the first is the default."""
-    found = []
+    found: list[str] = []
     while name := _library.tutti_planner_name(len(found)):
         found.append(name.decode())
     return found
@@ -70,6 +70,8 @@ class Machine(_Handle):
 
 class _OnMachine(_Handle):
     """What is made for a machine."""
+
+    _kind: str
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> typing.Self:
@@ -237,7 +239,7 @@ class Verdict(_Handle):
     @property
     def reasons(self) -> list[str]:
         """Why not, a sentence each."""
-        found = []
+        found: list[str] = []
         while reason := _library.tutti_verdict_reason(self._handle, len(found)):
             found.append(reason.decode())
         return found
@@ -421,6 +423,8 @@ class Job(_Handle):
 
     task: str
     index: int
+    _writes: bool
+    _loan: _Loan
 
     @property
     def step(self) -> str | None:
@@ -446,6 +450,8 @@ class Job(_Handle):
 
 class _KeptBuffers(_Handle):
     """The kept buffers of a task, before its first job."""
+
+    _loan: _Loan
 
     def __call__(self, name: str) -> HostMemory:
         return _named(_library.tutti_kept_buffer, self, name, False)

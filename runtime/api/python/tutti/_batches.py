@@ -76,6 +76,7 @@ class Runtime(_Handle):
     from it."""
 
     _free = "runtime_free"
+    _callbacks: _Callbacks
 
     @classmethod
     def open(cls, machine: tutti.Machine, *, backend: str = "sim", planner: str | None = None,
@@ -137,6 +138,7 @@ class PreparedBatch(_Handle):
     """A batch that is ready to run repeatedly."""
 
     _free = "prepared_batch_free"
+    _runtime: Runtime
 
     def run(self) -> BatchResult:
         """Runs it and waits for its end. A kernel that raised is the cause of the `Error`."""
@@ -153,6 +155,7 @@ class BatchRun(_Handle):
     """One run of a prepared batch. One that is dropped runs to its end."""
 
     _free = "batch_run_free"
+    _batch: PreparedBatch
 
     def is_finished(self) -> bool:
         """Whether it has ended. On the simulated machine each call lets the next event happen."""

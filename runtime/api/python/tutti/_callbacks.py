@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import threading
+import typing
 
 from ._interface import Error, _DEVICE_KERNEL, _HOST_KERNEL, _Handle, _call, _encoded, _library, _size
 
@@ -92,7 +93,8 @@ class _Callbacks:
 
     def __init__(self, loan: _Loan | None = None):
         """loan: that of the memory of kernels; None: it is lent until they return."""
-        self._kept, self._loan, self._ending, self.exceptions = [], loan, None, []
+        self._loan, self._kept, self.exceptions = loan, list[typing.Any](), list[Exception]()
+        self._ending: BaseException | None = None
 
     def _table(self, kernels, device_kernels) -> _Kernels:
         table = _Kernels._of(_call("kernels_new"))
