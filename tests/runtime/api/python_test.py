@@ -4,6 +4,7 @@ import contextlib
 import copy
 import ctypes
 import gc
+import importlib
 import importlib.util
 import io
 import json
@@ -37,6 +38,14 @@ TOTALS = {"tasks": [{"name": "sum", "period": "10 ms", "buffers": {
     "total": {"in": "gpu0", "size": "4 B"}, "shown": {"in": "mem0", "size": "4 B"}},
     "job": [{"batch": [{"copy": "numbers", "to": "there", "kernel": {"name": "total", "time": "100 us", "reads": ["there"], "writes": ["total"]}}]},
             {"batch": [{"copy": "total", "to": "shown"}]}]}]}
+
+
+def library(name):
+    """A library of this Python, or None."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
 
 
 def total(launch):
@@ -516,6 +525,35 @@ class Batches(unittest.TestCase):
         gc.collect()
         self.assertEqual((bytes(view), ctypes.addressof(ctypes.c_uint8.from_buffer(view))), (bytes(range(8)), address))
 
+    # A tensor that is lent holds its buffer; one that nobody took is given back, and so is one that is refused.
+    def test_buffers_are_tensors_and_tensors_buffers(self):
+        class Old:
+            def __dlpack__(self, **_):
+                return object()
+
+        lender, taker = tutti.Runtime.open(self.machine), tutti.Runtime.open(self.machine)
+        buffer = lender.allocate("mem0", 8)
+        address = buffer.__array_interface__["data"][0]
+        self.assertEqual((buffer.__dlpack_device__(), hasattr(buffer, "__cuda_array_interface__")), ((1, 0), False))
+        tensor = taker.wrap("mem0", type("Tensor", (), {"__dlpack__": buffer.__dlpack__})())
+        buffer.__dlpack__(max_version=(1, 0))
+        buffer.view()[:] = bytes(range(8))
+        with self.assertRaises(tutti.Error):
+            taker.wrap("mem7", type("Tensor", (), {"__dlpack__": buffer.__dlpack__})())
+        del lender, buffer
+        gc.collect()
+        self.assertEqual((tensor.__array_interface__["data"], bytes(tensor.view())), ((address, False), bytes(range(8))))
+        for asked in ({}, {"max_version": (0, 8)}, {"max_version": (1, 0), "copy": True}, {"max_version": (1, 0), "dl_device": (2, 0)}):
+            with self.assertRaises(BufferError):
+                tensor.__dlpack__(**asked)
+        with self.assertRaisesRegex(TypeError, "no tensor of DLPack 1"):
+            taker.wrap("mem0", Old())
+
+    @unittest.skipUnless(int(getattr(library("numpy"), "__version__", "0").split(".")[0]) >= 2, "there is no NumPy 2, whose arrays are tensors of DLPack 1, for this Python")
+    def test_numpy_takes_tensors(self):
+        buffer = tutti.Runtime.open(self.machine).allocate("mem0", 8)
+        self.assertEqual(library("numpy").from_dlpack(buffer).ctypes.data, buffer.__array_interface__["data"][0])
+
     def test_what_a_kernel_raises_is_the_cause(self):
         def fails(launch):
             kept.append(launch.reads[0])
@@ -529,6 +567,13 @@ class Batches(unittest.TestCase):
             self.assertEqual((raised.exception.kind, str(raised.exception.__cause__)), ("kernel", "no sum"))
         with self.assertRaisesRegex(tutti.Error, "the kernel that this memory was lent to"):
             kept[0].view()
+
+    def test_a_kernel_does_not_call_its_runtime(self):
+        runtime = tutti.Runtime.open(self.machine, kernels={"total": lambda launch: prepared.run()})
+        prepared = runtime.prepare(self.batch)
+        with self.assertRaises(tutti.Error) as raised:
+            prepared.run()
+        self.assertRegex(str(raised.exception.__cause__), "runtime")
 
     def test_an_exit_in_a_kernel_is_raised(self):
         prepared = tutti.Runtime.open(self.machine, kernels={"total": lambda launch: sys.exit(7)}).prepare(self.batch)

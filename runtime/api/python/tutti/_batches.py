@@ -4,13 +4,17 @@ from __future__ import annotations
 import collections.abc
 import ctypes
 import dataclasses
+import itertools
+import math
 import typing
 
 import tutti
+from . import _tensors
 from ._callbacks import _Callbacks
 from ._interface import Error, _BatchResult, _Handle, _RELEASED, _StreamBinding, _backend, _call, _encoded, _handle_of, _library, _planner, _whole
 
-_lent: dict[int, object] = {}  # memory of the program that the library has, by the address of what holds it
+_keys = itertools.count(1)
+_lent: dict[int, object] = {}  # memory of the program that the library has
 
 
 @_RELEASED
@@ -44,10 +48,11 @@ class Binding:
 
 
 class Buffer(_Handle):
-    """Memory of a runtime. In a memory of the host NumPy takes it without a copy (`numpy.asarray`); it stays as long as something
-    has it."""
+    """Memory of a runtime. Other libraries take it without a copy: in a memory of the host by `numpy.asarray`, in a GPU by
+    `cupy.asarray` or `torch.as_tensor`, in both by DLPack (`torch.from_dlpack`). It stays as long as something has it."""
 
     _free = "buffer_free"
+    _runtime: Runtime
 
     @property
     def size(self) -> int:
@@ -56,13 +61,48 @@ class Buffer(_Handle):
 
     @property
     def __array_interface__(self) -> dict:
-        return {"shape": (self.size,), "typestr": "|u1", "data": (self._address(), False), "version": 3}
+        return self._interface(self._address())
+
+    @property
+    def __cuda_array_interface__(self) -> dict:
+        tensor = self._facts()
+        if tensor.device_type != _tensors.CUDA:
+            raise AttributeError("this buffer lies in memory of the host")
+        return self._interface(tensor.data or 0)
+
+    def __dlpack__(self, *, stream=None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None):
+        """A tensor of its bytes. No batch may use the buffer while another library writes there: this orders nothing."""
+        if max_version is None or max_version[0] < 1:
+            raise BufferError("only DLPack 1 is given; take a newer version of the library that asks, or __array_interface__")
+        if copy or dl_device not in (None, self.__dlpack_device__()):
+            raise BufferError("nothing is copied here, and nothing moved; take the tensor where it lies")
+        return _tensors.capsule_of(self._lend())
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        tensor = self._facts()
+        return tensor.device_type, tensor.device_id
 
     def view(self) -> memoryview:
-        """The memory as a memoryview of bytes."""
+        """The memory as a memoryview of bytes. Raises Error where it lies in a GPU."""
         array = (ctypes.c_uint8 * self.size).from_address(self._address())
-        array.memory = self
-        return memoryview(array).cast("B") if self.size else memoryview(b"")
+        setattr(array, "memory", self)
+        bytes_ = memoryview(array).cast("B") if self.size else memoryview(b"")
+        return bytes_.toreadonly() if self._is_read_only() else bytes_
+
+    def _interface(self, address: int) -> dict:
+        return {"shape": (self.size,), "typestr": "|u1", "data": (address, self._is_read_only()), "version": 3}
+
+    def _is_read_only(self) -> bool:
+        return bool(self._facts().flags & _tensors.READ_ONLY)
+
+    def _lend(self) -> int:
+        return _call("buffer_lend_tensor", self._runtime._handle, self._handle)
+
+    def _facts(self) -> _tensors.Tensor:
+        address = self._lend()
+        facts = _tensors.Tensor.from_buffer_copy(_tensors.Tensor.from_address(address))
+        _tensors.give_back(address)
+        return facts
 
     def _address(self) -> int:
         address = _library.tutti_buffer_bytes(self._handle)
@@ -93,19 +133,25 @@ class Runtime(_Handle):
         return Buffer._of(_call("buffer_allocate", self._handle, _encoded(place), _whole("size", size, 63)), _runtime=self)
 
     def wrap(self, place: str, memory) -> Buffer:
-        """A buffer of memory that the program has: an object with writable memory of the host (a NumPy array), or one of a GPU with
-        `__cuda_array_interface__`, whose elements follow each other. Nothing is copied; the object is held as long as it is used."""
-        interface = getattr(memory, "__cuda_array_interface__", None)
-        if interface is None:
-            kept = (ctypes.c_uint8 * (view := memoryview(memory)).nbytes).from_buffer(view)
-            address, size = ctypes.addressof(kept), view.nbytes
-        else:
-            kept, address, size = memory, *_on_gpu(interface)
-        _lent[id(kept)] = kept
+        """A buffer of memory that the program has, whose elements follow each other: an object with writable memory of the host (a
+        NumPy array), an array of a GPU with `__cuda_array_interface__`, or a tensor of DLPack 1. Nothing is copied; the object is
+        held as long as it is used."""
+        where = _encoded(place)
         try:
-            return Buffer._of(_call("buffer_wrap", self._handle, _encoded(place), address, size, _released, id(kept)), _runtime=self)
+            view = memoryview(memory)
+        except TypeError:
+            if not hasattr(memory, "__cuda_array_interface__") and hasattr(memory, "__dlpack__"):
+                return Buffer._of(_tensors.wrapped(self._handle, where, memory.__dlpack__(max_version=(1, 0))), _runtime=self)
+            kept, (address, size) = memory, _on_gpu(memory)
+        else:
+            kept = (ctypes.c_uint8 * view.nbytes).from_buffer(view)
+            address, size = ctypes.addressof(kept), view.nbytes
+        key = next(_keys)
+        _lent[key] = kept
+        try:
+            return Buffer._of(_call("buffer_wrap", self._handle, where, address, size, _released, key), _runtime=self)
         except BaseException:
-            _lent.pop(id(kept), None)
+            _lent.pop(key, None)
             raise
 
     def prepare(self, batch: tutti.Batch, bindings: collections.abc.Sequence[Binding] = (), *, in_flight: int = 1) -> PreparedBatch:
@@ -174,11 +220,11 @@ def _result(result: _BatchResult) -> BatchResult:
     return BatchResult(result.start_ns, result.finish_ns, result.overruns)
 
 
-def _on_gpu(interface: dict) -> tuple[int, int]:
+def _on_gpu(memory) -> tuple[int, int]:
     """Address and bytes of an array of a GPU, whose elements must follow each other."""
-    size = int(interface["typestr"][2:])
-    for extent in reversed(interface["shape"]):
-        size *= extent
+    interface = getattr(memory, "__cuda_array_interface__", None)
+    if interface is None:
+        raise TypeError(f"memory is expected here, not {type(memory).__name__}; give an array or a tensor")
     if interface.get("strides") is not None:
         raise ValueError("the elements of this array of a GPU may not follow each other; give a contiguous copy")
-    return interface["data"][0], size
+    return interface["data"][0], math.prod(interface["shape"]) * int(interface["typestr"][2:])

@@ -142,7 +142,7 @@ _FUNCTIONS = {
     "profile": (_c, _c, ctypes.POINTER(_RunOptions), ctypes.c_int, ctypes.c_double),
     "runtime_open": (_c, _c, _c, ctypes.c_int, _text), "runtime_free": (None, _c),
     "buffer_allocate": (_c, _c, _text, _i64), "buffer_wrap": (_c, _c, _text, _c, _i64, _RELEASED, _c),
-    "buffer_bytes": (_c, _c), "buffer_size": (_i64, _c), "buffer_free": (None, _c),
+    "buffer_wrap_tensor": (_c, _c, _text, _c), "buffer_lend_tensor": (_c, _c, _c), "buffer_bytes": (_c, _c), "buffer_size": (_i64, _c), "buffer_free": (None, _c),
     "prepare": (_c, _c, _c, ctypes.POINTER(_StreamBinding), _size, ctypes.c_int), "prepared_batch_free": (None, _c),
     "batch_op": (ctypes.c_int, _c, ctypes.POINTER(_BatchResult)), "batch_op_async": (_c, _c),
     "batch_op_query": (ctypes.c_int, _c, ctypes.POINTER(ctypes.c_int)),
