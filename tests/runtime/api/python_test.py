@@ -641,10 +641,12 @@ class Results(unittest.TestCase):
 class DeviceKernels(unittest.TestCase):
     """On host-executed CUDA: LD_LIBRARY_PATH begins with its backend."""
 
-    def tasks(self):
+    def machine(self):
         gpu = {"kind": "gpu", "bus_id": "7e57:01:00.0"}
-        station = STATION["machine"] | {"vertices": STATION["machine"]["vertices"] | {"gpu0": gpu}}
-        return tutti.TaskSet.make(tutti.Machine.make({"machine": station}), TOTALS)
+        return tutti.Machine.make({"machine": STATION["machine"] | {"vertices": STATION["machine"]["vertices"] | {"gpu0": gpu}}})
+
+    def tasks(self):
+        return tutti.TaskSet.make(self.machine(), TOTALS)
 
     def verdict(self):
         return self.tasks().check()
@@ -670,6 +672,26 @@ class DeviceKernels(unittest.TestCase):
             reads, writes = launch.reads[0].__cuda_array_interface__, launch.writes[0].__cuda_array_interface__
             self.assertEqual((reads["shape"], writes["shape"], reads["stream"], writes["typestr"]), ((120_000,), (4,), stream, "|u1"))
             self.assertNotIn(0, (stream, reads["data"][0], writes["data"][0]))
+
+    # Up, down, and a view of the same memory by another library.
+    def test_memory_of_a_gpu_is_that_of_other_libraries(self):
+        class Array:
+            def __init__(self, interface):
+                self.__cuda_array_interface__ = interface
+
+        machine = self.machine()
+        runtime = tutti.Runtime.open(machine, backend="cuda")
+        there, up, down = runtime.allocate("gpu0", 8), bytearray(range(8)), bytearray(8)
+        interface = there.__cuda_array_interface__
+        self.assertEqual((there.__dlpack_device__(), interface["shape"]), ((2, 0), (8,)))
+        with self.assertRaisesRegex(tutti.Error, "lies in a GPU"):
+            there.view()
+        again = runtime.wrap("gpu0", Array(interface))
+        self.assertEqual(again.__cuda_array_interface__["data"], interface["data"])
+        for source, to, size, bound in (("mem0", "gpu0", 8, (runtime.wrap("mem0", up), there)), ("gpu0", "mem0", 8, (again, runtime.wrap("mem0", down)))):
+            batch = tutti.Batch.make(machine, {"streams": [{"from": source, "to": to, "size": f"{size} B"}]})
+            runtime.prepare(batch, [tutti.Binding(*bound)]).run()
+        self.assertEqual(down, up)
 
     def test_one_that_raises_ends_the_run_with_its_cause(self):
         def breaks(launch, stream):
