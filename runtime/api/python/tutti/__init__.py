@@ -31,9 +31,9 @@ from ._interface import (Error, _ChangeRecord, _Handle, _JobRecord, _ON_CHANGE, 
                          _Program, _RingSlot, _RunOptions, _Slot, _Summary, _TaskRing, _TaskTrigger, _TaskVerdict, _backend, _call,
                          _encoded, _handle_of, _library, _number, _path, _planner, _size, _source, _whole)
 
-__all__ = ["Answer", "Batch", "BatchResult", "BatchRun", "Binding", "Buffer", "ChangeRecord", "Changes", "DeviceMemory", "Error", "HostMemory", "Job",
-           "JobRecord", "Launch", "Machine", "PreparedBatch", "Program", "Remedy", "Ring", "RingSlot", "RunRecord", "Runtime", "SharedTrigger", "Stop",
-           "TaskSet", "TaskVerdict", "Trigger", "Verdict", "planners", "version"]
+__all__ = ["Answer", "Batch", "BatchResult", "BatchRun", "Binding", "Buffer", "ChangeRecord", "Changes", "DeviceMemory", "Error",
+           "HostMemory", "Job", "JobRecord", "Launch", "Machine", "PreparedBatch", "Program", "Remedy", "Ring", "RingSlot", "RunRecord",
+           "Runtime", "SharedTrigger", "Stop", "TaskSet", "TaskVerdict", "Trigger", "Verdict", "planners", "version"]
 
 
 def version() -> str:
@@ -110,7 +110,8 @@ class Batch(_OnMachine):
     def run(self, *, backend: str = "sim", planner: str | None = None, kernels: collections.abc.Mapping[str, typing.Callable] = {},
             device_kernels: collections.abc.Mapping[str, typing.Callable] = {}) -> BatchResult:
         """Runs it once, on scratch buffers. What runs repeatedly, or on memory of the program, is prepared: `Runtime.prepare`."""
-        return Runtime.open(self.machine, backend=backend, planner=planner, kernels=kernels, device_kernels=device_kernels).prepare(self).run()
+        runtime = Runtime.open(self.machine, backend=backend, planner=planner, kernels=kernels, device_kernels=device_kernels)
+        return runtime.prepare(self).run()
 
 
 class TaskSet(_OnMachine):
@@ -150,7 +151,7 @@ class TaskSet(_OnMachine):
                 device_kernels: collections.abc.Mapping[str, typing.Callable] = {},
                 programs: collections.abc.Mapping[str, Program] = {}) -> TaskSet:
         """Measures the kernels on the GPUs of this host: alone, one after the other and beside copies, repeats times each. Returns the
-        set with the measured times; margin is the share by which the worst time exceeds the largest one seen."""
+        set with the measured times; margin is the share by which the worst time exceeds the largest one seen. Ctrl-C takes effect behind it."""
         made, run = [], _Run(kernels, device_kernels, programs, backend=backend, seed=seed)
         repeats = _whole("repeats", repeats, 31)
         run.go(lambda options, _: made.append(_call("profile", self._handle, options, repeats, margin)))
@@ -490,7 +491,8 @@ def _named(function, of: Job | _KeptBuffers, name: str, read_only: bool) -> Host
 
 def _record(record: _JobRecord) -> JobRecord:
     return JobRecord(record.task_name.decode(), record.index, record.arrival_ns, None if record.finish_ns < 0 else record.finish_ns,
-                     record.deadline_ns, bool(record.missed), record.verdict.decode(), bool(record.overwritten), bool(record.reused_input), record.error.decode(errors="backslashreplace") if record.error else None)
+                     record.deadline_ns, bool(record.missed), record.verdict.decode(), bool(record.overwritten), bool(record.reused_input),
+                     record.error.decode(errors="backslashreplace") if record.error else None)
 
 
 def _change(change: _ChangeRecord) -> ChangeRecord:

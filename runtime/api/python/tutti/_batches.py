@@ -11,7 +11,8 @@ import typing
 import tutti
 from . import _tensors
 from ._callbacks import _Callbacks
-from ._interface import Error, _BatchResult, _Handle, _RELEASED, _StreamBinding, _backend, _call, _encoded, _handle_of, _library, _planner, _whole
+from ._interface import (Error, _BatchResult, _Handle, _RELEASED, _StreamBinding, _backend, _call, _encoded, _handle_of, _library,
+                         _planner, _whole)
 
 _keys = itertools.count(1)
 _lent: dict[int, object] = {}  # memory of the program that the library has
@@ -70,7 +71,8 @@ class Buffer(_Handle):
             raise AttributeError("this buffer lies in memory of the host")
         return self._interface(tensor.data or 0)
 
-    def __dlpack__(self, *, stream=None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None):
+    def __dlpack__(self, *, stream=None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None,
+                   copy: bool | None = None):
         """A tensor of its bytes. No batch may use the buffer while another library writes there: this orders nothing."""
         if max_version is None or max_version[0] < 1:
             raise BufferError("only DLPack 1 is given; take a newer version of the library that asks, or __array_interface__")
@@ -162,7 +164,8 @@ class Runtime(_Handle):
             ends = (binding.source, binding.destination, binding.kernel_input, binding.kernel_output)
             handles = (None if buffer is None else _handle_of(Buffer, buffer) for buffer in ends)
             table[place] = _StreamBinding(*handles, binding.parameters, len(binding.parameters))
-        at = self._checked("prepare", self._handle, _handle_of(tutti.Batch, batch), table if bindings else None, len(bindings), _whole("in_flight", in_flight, 31))
+        at = self._checked("prepare", self._handle, _handle_of(tutti.Batch, batch), table if bindings else None, len(bindings),
+                           _whole("in_flight", in_flight, 31))
         return PreparedBatch._of(at, _runtime=self)
 
     def _checked(self, function, *arguments):

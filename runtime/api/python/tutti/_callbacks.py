@@ -101,7 +101,8 @@ class _Callbacks:
         for name in {**kernels, **device_kernels}:
             host, device = _HOST_KERNEL(), _DEVICE_KERNEL()
             if name in kernels:
-                host = self._calling(_HOST_KERNEL, kernels[name], lambda launch, _: [_launch(launch, lambda *of: HostMemory(*of, self._loan or _Loan()))])
+                host = self._calling(_HOST_KERNEL, kernels[name], lambda launch, _: [
+                    _launch(launch, lambda *of: HostMemory(*of, self._loan or _Loan()))])
             if name in device_kernels:
                 device = self._calling(_DEVICE_KERNEL, device_kernels[name], lambda launch, stream, _: [
                     _launch(launch, lambda *of: DeviceMemory(*of, stream or 0)), stream or 0])

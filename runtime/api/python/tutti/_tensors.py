@@ -49,7 +49,7 @@ def capsule_of(address: int):
 def wrapped(runtime: int, place: bytes, capsule) -> int:
     """The handle of a buffer of the tensor in a capsule, which is the library's then."""
     if not _is_valid(id(capsule), _NAME):
-        raise TypeError("this gives no tensor of DLPack 1; give a newer version's, or an array")
+        raise TypeError("this gives no tensor of DLPack 1; take a newer version of its library, or give an array")
     at = _call("buffer_wrap_tensor", runtime, place, _pointer(id(capsule), _NAME))
     _rename(capsule, _USED)
     return at
