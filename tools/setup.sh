@@ -14,7 +14,7 @@ targets=(all)
 build_seconds=560 test_seconds=1300
 # Sections of tools/packages with which tools/test --everything leaves nothing out.
 # shellcheck disable=SC2034 # read by what sources this
-extra_sections=(shells viewer mpi camera strangers wheel notebooks bench simgrid)
+extra_sections=(shells viewer mpi camera strangers python bench simgrid)
 
 # Megabytes that programs may still take: what is free, or what this container has left.
 free_memory() {

@@ -28,7 +28,7 @@ print(tasks.capacity(parameter="image"), tutti.__file__)
 """
 
 
-@unittest.skipUnless(shutil.which("patchelf") and importlib.util.find_spec("ensurepip"), "there is no patchelf or no ensurepip; tools/packages lists both under [wheel]")
+@unittest.skipUnless(shutil.which("patchelf") and importlib.util.find_spec("ensurepip"), "there is no patchelf or no ensurepip; tools/packages lists both under [python]")
 class Wheel(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
