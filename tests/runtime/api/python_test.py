@@ -144,7 +144,7 @@ class Runs(unittest.TestCase):
         self.assertEqual(shown, [120_000 * n for n in range(20)])
         self.assertEqual((len(record.jobs), record.missed, record.failed, record.over_bound), (20, 0, 0, 0))
         self.assertEqual([(job.task, job.index, job.arrival_ns, job.deadline_ns) for job in record.jobs[:2]], [("sum", 0, 0, 10_000_000), ("sum", 1, 10_000_000, 20_000_000)])
-        self.assertEqual(record.worst_responses(), {"sum": record.jobs[0].response_ns})
+        self.assertEqual(record.worst_responses, {"sum": record.jobs[0].response_ns})
         self.assertAlmostEqual(record.jobs[0].response_ns, 110_001, delta=2)
         self.assertEqual(repr(record), "20 jobs, 0 missed, 0 failed, 0 over their bound")
 
