@@ -42,7 +42,7 @@ struct Row {
   int in_a_row = 0;
   bool beside = false;
   bool idle = false;                                     ///< before
-  bool crowded = false;                                  ///< it takes turns with other lanes
+  double lanes = 0;                                      ///< others, that a GPU leads beside it
   double copies = 0;                                     ///< commands that cost as copies of its class do
   double kernels = 0;                                    ///< kernels or pieces of host work that follow each other
   double handovers = 0;                                  ///< of a GPU, between queues
@@ -60,7 +60,7 @@ Row row_of(const Topology& machine, const CostSample& sample, const CostBatch& b
   row.in_a_row = sample.in_a_row;
   row.beside = sample.beside.count > 0;
   row.idle = sample.idle.count() > 0;
-  row.crowded = sample.lanes > 0;
+  row.lanes = sample.lanes;
   const Planner& at_once = *find_planner("all_at_once");
   const ExecutionPlan planned = plan(at_once, batch.batch);
   const LatestFinish latest = latest_finish(planned);
@@ -196,6 +196,9 @@ CopyFit fit_by_size(std::span<const Row* const> rows) {
   }
   return fit;
 }
+
+/// Kinds of copies of which a GPU led samples.
+constexpr std::array kLedKinds{CopyKind::Up, CopyKind::Down, CopyKind::Peer};
 
 Cost written(double nominal, double guaranteed) {
   const auto at = [](double ns) { return round_up_ns(std::ceil(std::max(ns, 0.0) / kDirt - 1e-6) * kDirt); };
@@ -415,27 +418,70 @@ class Fitting {
   /// What a batch that a GPU leads takes above its own time, which `job` of the host is no part of.
   void fit_conductor() {
     if (led_.empty()) return;
-    double usual = 0, most = 0, most_of_peers = 0;
     std::vector<double> medians;
-    for (const Row& row : led_) {
-      const double own = promised(row) - as_ns(setup().job.guaranteed);
-      if (!row.crowded) medians.push_back(row.median - predicted(row) + as_ns(setup().job.nominal));
-      usual = std::max(usual, row.usual - own);
-      double& most_of_class = row.copies > 0 && copy_kind(row.work) == CopyKind::Peer ? most_of_peers : most;
-      most_of_class = std::max(most_of_class, row.allowed - own);
-    }
-    setup().conductor = written(medians.empty() ? 0 : quantile(std::move(medians), 0.5), usual);
-    const double rest = as_ns(setup().conductor->guaranteed);
-    setup().conductor_job = written(0, most - rest);
-    if (!measured_.bursts.empty() && measured_.visits > 0) {
+    for (const Row& row : led_)
+      if (row.lanes == 0) medians.push_back(beyond(row));
+    const double usual = medians.empty() ? 0 : quantile(std::move(medians), 0.5);
+    const CopyCosts by_host = setup().transfer;
+    for (const CopyKind kind : kLedKinds) fit_led_first(kind, usual);
+    const bool are_visits_known = !measured_.bursts.empty() && measured_.visits > 0;
+    double most_usual = 0;
+    for (const Row& row : led_)
+      if (row.lanes == 0 || !are_visits_known) most_usual = std::max(most_usual, row.usual - own(row));
+    setup().conductor = written(usual, most_usual);
+    if (are_visits_known) fit_lanes();
+    fit_hold_ups();
+    if (are_visits_known) {
       const auto share = [&](double q) { return quantile(measured_.bursts, q) / measured_.visits; };
       setup().conductor_visit = written(share(0.5), share(0.9));
       raise(*setup().conductor_job, (share(1) - share(0.9)) * measured_.visits);
     }
-    const double wakes = most_of_peers - std::max(most, rest);
-    CopyCost& peer = setup().transfer.of(CopyKind::Peer);
-    if (wakes > 0) raise(peer.first, as_ns(peer.first.guaranteed) + wakes);
+    for (const CopyKind kind : kLedKinds) {
+      CopyCost& cost = setup().transfer.of(kind);
+      cost.led_first = std::exchange(cost.first, by_host.of(kind).first);
+    }
   }
+
+  /// A GPU keeps links awake and knows no pauses of the host, so the first copy of a chain takes no longer than what is
+  /// usual there asks for. @param conductor  ns of it, usually
+  void fit_led_first(CopyKind kind, double conductor) {
+    Cost& first = setup().transfer.of(kind).first;
+    double least = as_ns(first.nominal);
+    for (const Row& row : led_)
+      if (row.lanes == 0 && row.copies > 0 && copy_kind(row.work) == kind)
+        least = std::max(least, row.usual - own(row) - conductor + as_ns(first.guaranteed));
+    first = written(as_ns(first.nominal), std::min(least, as_ns(first.guaranteed)));
+  }
+
+  /// What each lane that waits beside a batch adds to it.
+  void fit_lanes() {
+    double most = 0;
+    std::vector<double> medians;
+    for (const Row& row : led_) {
+      if (row.lanes == 0) continue;
+      medians.push_back((beyond(row) - as_ns(setup().conductor->nominal)) / row.lanes);
+      most = std::max(most, (row.usual - own(row) - as_ns(setup().conductor->guaranteed)) / row.lanes);
+    }
+    if (!medians.empty()) setup().conductor_lane = written(quantile(std::move(medians), 0.5), most);
+  }
+
+  /// How long a GPU is held up once a job; where copies between GPUs exceed that, they wake links.
+  void fit_hold_ups() {
+    double most = 0, most_of_peers = 0;
+    for (const Row& row : led_) {
+      const double lanes = setup().conductor_lane ? row.lanes * as_ns(setup().conductor_lane->guaranteed) : 0;
+      double& most_of_kind = row.copies > 0 && copy_kind(row.work) == CopyKind::Peer ? most_of_peers : most;
+      most_of_kind = std::max(most_of_kind, row.allowed - own(row) - as_ns(setup().conductor->guaranteed) - lanes);
+    }
+    setup().conductor_job = written(0, most);
+    Cost& first = setup().transfer.of(CopyKind::Peer).first;
+    if (most_of_peers > most) raise(first, as_ns(first.guaranteed) + most_of_peers - most);
+  }
+
+  /// ns that are promised without a conductor and without hold-ups.
+  [[nodiscard]] double own(const Row& row) const { return promised(row) - as_ns(setup().job.guaranteed); }
+  /// ns that the median of what a GPU leads is beyond the prediction.
+  [[nodiscard]] double beyond(const Row& row) const { return row.median - predicted(row) + as_ns(setup().job.nominal); }
 
   [[nodiscard]] std::vector<Raisable> raisable(const std::vector<const Row*>& alone) {
     SetupTimes& costs = setup();

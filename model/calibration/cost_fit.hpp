@@ -33,11 +33,12 @@ struct CostFit {
 /// allowance for longer observation, and every pause of the host. The starts of gates alone decide how batch and gate
 /// share the time before the first byte.
 ///
-/// Where a GPU led batches, `conductor` is what the medians are above the same prediction where no other lane takes
-/// turns, the median over these samples, and guaranteed what bounds 9 repetitions of 10 of each; `conductor_job` covers
-/// `allowed`. What copies between GPUs exceed that by is their guaranteed `first`: the links between GPUs fall asleep,
-/// and the first copy behind a rest wakes them. `conductor_visit` is the share of a visit in bursts of them, guaranteed
-/// what bounds 9 bursts of 10; what the others exceed that by is in `conductor_job`.
+/// Where a GPU led batches, `led_first` of a class of copies is what bounds 9 repetitions of 10 of each sample in place
+/// of `first`, where no other lane waits; `conductor` is what the medians are above the prediction there, the median
+/// over these samples, and guaranteed what is left of the 9 repetitions; `conductor_lane` is the same of what each
+/// further lane adds, since the queues of a GPU take turns; `conductor_job` covers `allowed`, and `led_first` what
+/// copies between GPUs exceed that by: they wake links. `conductor_visit` is the share of a visit in bursts of them,
+/// guaranteed what bounds 9 bursts of 10; what the others exceed that by is in `conductor_job`.
 /// @pre the machine has bandwidths and a table, and no costs yet: its `setup` is empty
 [[nodiscard]] CostFit fit_costs(const Topology& machine, const CostMeasurements& measured);
 

@@ -66,6 +66,7 @@ constexpr Bytes kLongestGap{1 << 20};
 void check_copy_cost(const CopyCost& cost, Faults& faults, const std::string& field) {
   check_cost(cost.each, faults, field);
   check_cost(cost.first, faults, path_of(field, "first"));
+  if (cost.led_first) check_cost(*cost.led_first, faults, path_of(field, "led_first"));
   check_cost(cost.carried.more, faults, path_of(path_of(field, "carried"), "more"));
   if (cost.below.count < 0)
     faults.add(path_of(field, "below"), "the size below which copies are small is negative; write one like 256 KiB");
@@ -100,6 +101,11 @@ void check_setup(const SetupTimes& setup, Faults& faults) {
       !faults.unread(path_of("setup", "conductor")))
     faults.add(path_of("setup", "conductor_visit"),
                "it is part of what a GPU takes that leads jobs; add 'conductor' and 'conductor_job', or leave it out");
+  if (setup.conductor_lane && !setup.conductor_visit && !faults.unread(path_of("setup", "conductor_visit")))
+    faults.add(
+        path_of("setup", "conductor_lane"),
+        "a 'conductor' that has no lanes in it says nothing of what it does beside them; add 'conductor_visit', or "
+        "leave 'conductor_lane' out");
 }
 
 void check_scalars(const MachineSpec& spec, Faults& faults) {

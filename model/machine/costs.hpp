@@ -114,6 +114,8 @@ struct CopyCost {
   Cost first = {};                      ///< extra before the first of its class in a chain: links between GPUs sleep
   SizeCost carried = {};  ///< a copy of at most this size that is a chain's only one goes with its command, and has
                           ///< this in place of `first`, usually; 0 B: none does
+  std::optional<Cost> led_first = {};  ///< in place of `first` where a GPU leads jobs, which keeps links awake; absent:
+                                       ///< the same
   std::array<SizeCost, kMostSizes> sizes = {};  ///< rising; those in use come first. Pipelines take time to fill
   Bytes gap = {};                               ///< of copies of rows: each row takes as long as so many bytes more
   double weight = 1;  ///< share of a link beside a copy of an engine in the same direction, which has 1
@@ -184,6 +186,8 @@ struct SetupTimes {
   std::optional<Cost> conductor_visit = {};  ///< where jobs overlap there: what the conductor takes for one thing, such
                                              ///< as a release or the begin of another job's copy; with `conductor`;
                                              ///< absent: as long as `conductor`
+  std::optional<Cost> conductor_lane = {};  ///< for each further lane that waits on a GPU there, longer for a batch; it
+                                            ///< comes with `conductor_visit`; absent: part of `conductor`
 
   friend bool operator==(const SetupTimes&, const SetupTimes&) = default;
 };
@@ -223,11 +227,17 @@ inline constexpr std::array kConductorCosts{
 };
 
 /// The costs where a GPU leads jobs; nothing where it was not measured as a conductor.
-[[nodiscard]] constexpr std::optional<SetupTimes> led_by_gpu(SetupTimes setup) {
+/// @param lanes  that wait beside those of a batch
+[[nodiscard]] constexpr std::optional<SetupTimes> led_by_gpu(SetupTimes setup, std::size_t lanes = 0) {
   for (const ConductorCost& cost : kConductorCosts) {
     if (!(setup.*cost.cost)) return std::nullopt;
     setup.*cost.in_place_of = *(setup.*cost.cost);
   }
+  for (CopyCost& cost : setup.transfer.classes) cost.first = cost.led_first.value_or(cost.first);
+  const auto count = static_cast<std::int64_t>(lanes);
+  if (const auto& lane = setup.conductor_lane)
+    setup.dispatch = {setup.dispatch.nominal + count * lane->nominal,
+                      setup.dispatch.guaranteed + count * lane->guaranteed};
   return setup;
 }
 

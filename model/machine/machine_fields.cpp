@@ -92,6 +92,7 @@ struct CopyCostMap {
   Duration nominal{};
   std::optional<Duration> guaranteed = {};
   Cost first = {};
+  std::optional<Cost> led_first = {};
   std::optional<SizeCost> carried = {};
   std::optional<Bytes> below = {};
   std::optional<Bandwidth> bandwidth = {};
@@ -114,6 +115,7 @@ struct Record<CopyCostMap> {
   static constexpr std::tuple fields{Field{"nominal", &CopyCostMap::nominal}.required(),
                                      Field{"guaranteed", &CopyCostMap::guaranteed},
                                      Field{"first", &CopyCostMap::first},
+                                     Field{"led_first", &CopyCostMap::led_first},
                                      Field{"carried", &CopyCostMap::carried},
                                      Field{"below", &CopyCostMap::below},
                                      Field{"bandwidth", &CopyCostMap::bandwidth},
@@ -134,7 +136,8 @@ CopyCost Form<CopyCost>::read(Reader& reader, const Node& node, const FieldRules
                 below,
                 map.bandwidth,
                 map.first,
-                map.carried.value_or(SizeCost{})};
+                map.carried.value_or(SizeCost{}),
+                map.led_first};
   if (map.carried && map.carried->size <= Bytes{0})
     fail(node.find("carried")->place,
          "a command carries copies of some size; write one above 0, or leave 'carried' out");
@@ -153,7 +156,7 @@ CopyCost Form<CopyCost>::read(Reader& reader, const Node& node, const FieldRules
 
 Node Form<CopyCost>::write(const CopyCost& cost) {
   if (cost == CopyCost{cost.each, {}}) return written(cost.each);
-  CopyCostMap map{cost.each.nominal, cost.each.guaranteed, cost.first, {}, {}, cost.small, {},
+  CopyCostMap map{cost.each.nominal, cost.each.guaranteed, cost.first, cost.led_first, {}, {}, cost.small, {},
                   cost.gap,          cost.weight,          cost.load};
   if (cost.carried.size > Bytes{0}) map.carried = cost.carried;
   for (const SizeCost& size : cost.sizes)

@@ -173,7 +173,8 @@ struct Record<SetupTimes> {
                                      Field{"job", &SetupTimes::job},
                                      Field{"conductor", &SetupTimes::conductor},
                                      Field{"conductor_job", &SetupTimes::conductor_job},
-                                     Field{"conductor_visit", &SetupTimes::conductor_visit}};
+                                     Field{"conductor_visit", &SetupTimes::conductor_visit},
+                                     Field{"conductor_lane", &SetupTimes::conductor_lane}};
 };
 
 template <>

@@ -91,8 +91,8 @@ Topology Topology::without_peer_access() const {
   return Topology(std::move(parts));
 }
 
-std::optional<Topology> Topology::led_by_gpu() const {
-  auto costs = tutti::led_by_gpu(spec().setup);
+std::optional<Topology> Topology::led_by_gpu(std::size_t lanes) const {
+  auto costs = tutti::led_by_gpu(spec().setup, lanes);
   if (!costs) return std::nullopt;
   auto parts = std::make_shared<Parts>(*parts_);
   parts->led_by_gpu = std::move(costs);
@@ -118,7 +118,7 @@ EngineId Topology::peer_engine_in(VertexId gpu) const { return parts_->peer_engi
 EngineId Topology::peer_engine_out(VertexId gpu) const { return parts_->peer_engine_out[gpu.index()]; }
 
 bool operator==(const Topology& a, const Topology& b) {
-  return a.parts_ == b.parts_ || (a.is_led_by_gpu() == b.is_led_by_gpu() && a.spec() == b.spec());
+  return a.parts_ == b.parts_ || (a.parts_->led_by_gpu == b.parts_->led_by_gpu && a.spec() == b.spec());
 }
 
 }  // namespace tutti::internal

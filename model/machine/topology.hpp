@@ -168,7 +168,8 @@ class Topology {
   [[nodiscard]] Topology without_peer_access() const;
   /// This machine while a GPU leads the jobs on it: `setup` has the conductor's costs in place of the dispatcher's;
   /// `spec` remains. Nothing where the spec has no such costs.
-  [[nodiscard]] std::optional<Topology> led_by_gpu() const;
+  /// @param lanes  that wait beside those of a batch
+  [[nodiscard]] std::optional<Topology> led_by_gpu(std::size_t lanes = 0) const;
   [[nodiscard]] Topology led_by_host() const;
   /// This machine with other guaranteed bandwidths.
   /// @param guaranteed  [capacities] GB/s; > 0, at most the nominal ones

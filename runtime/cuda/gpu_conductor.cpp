@@ -20,6 +20,8 @@ namespace {
 constexpr Duration kLook = std::chrono::milliseconds{1};
 /// How wrong the leader's timer may be where the host asks how long ago a job ended.
 constexpr Duration kMostDrift = std::chrono::microseconds{20};
+/// Lines of what other GPUs write.
+constexpr std::size_t kFarLines = LedFar::kWords * sizeof(std::uint32_t) / kCacheLine;
 
 }  // namespace
 
@@ -116,6 +118,7 @@ Expected<void> GpuConductor::prepare() {
         if (auto ok = check_pointers(backend_, plan); !ok) return ok;
   tasks_.resize(set_.tasks.size());
   return find_leader(lists)
+      .and_then([&] { return load_kernels(); })
       .and_then([&] { return lend_streams(lists); })
       .and_then([&] { return make_words(lists); })
       .and_then([&] { return record(lists); })
@@ -142,6 +145,29 @@ Expected<void> GpuConductor::find_leader(const Lists& lists) {
         "no GPU of the set reaches the memory of all others, as one must that opens their gates; with --conductor host "
         "the host does");
   leader_ = *leader;
+  find_vigils(lists);
+  return {};
+}
+
+/// On all GPUs of the set but the leader, those that its copies only come to or from among them.
+void GpuConductor::find_vigils(const Lists& lists) {
+  const auto add = [&](VertexId place) {
+    if (backend_.machine.vertex(place).kind != VertexKind::Gpu) return;
+    const int device = backend_.device_of(place);
+    if (device != leader_ && std::ranges::find(vigils_, device, &Vigil::device) == vigils_.end())
+      vigils_.push_back({device});
+  };
+  for (const auto& batches : lists)
+    for (const CommandList& list : batches) std::ranges::for_each(list.lanes, add);
+  for (const auto& sets : set_.plans)
+    for (const BoundPlan& plan : sets.front())
+      for (const CommandStream& stream : plan.plan.batch.streams())
+        if (stream.transfer) add(stream.transfer->from), add(stream.transfer->to);
+}
+
+Expected<void> GpuConductor::load_kernels() {
+  std::vector<int> devices{leader_};
+  for (const Vigil& vigil : vigils_) devices.push_back(vigil.device);
   for (const int device : devices) {
     const auto limited = device_has(device, CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT);
     if (!limited) return tl::unexpected(limited.error());
@@ -173,6 +199,7 @@ Expected<void> GpuConductor::lend_streams(const Lists& lists) {
   };
   const LanePlace of_conductor{leader_, GpuPart::Gates};
   std::map<LanePlace, std::size_t> wanted{{of_conductor, 1}};
+  for (const Vigil& vigil : vigils_) ++wanted[{vigil.device, GpuPart::Gates}];
   std::vector<std::vector<std::map<LanePlace, std::size_t>>> of_groups(lists.size());  // [tasks][groups]
   const auto each_list = [&](std::size_t task, const LedQueueGroup& group, const auto& each) {
     std::for_each_n(lists[task].begin() + group.first, group.count, each);
@@ -191,6 +218,7 @@ Expected<void> GpuConductor::lend_streams(const Lists& lists) {
   if (!lent) return tl::unexpected(std::move(lent.error()));
   lent_.emplace(*std::move(lent));
   conductor_ = lent_->take(of_conductor);
+  for (Vigil& vigil : vigils_) vigil.stream = lent_->take({vigil.device, GpuPart::Gates});
   for (std::size_t task = 0; task < lists.size(); ++task) {
     auto most = of_groups[task].begin();
     for (const LedQueueGroup& group : queue_groups(set_, task)) {
@@ -219,13 +247,16 @@ Expected<void> GpuConductor::make_words(const Lists& lists) {
   for (const Task& task : tasks_)
     for (const Lane& lane : task.lanes) lines[lane.on.device] += 2;  // its own, and a gate at most
   lines[leader_] += lanes + 1;
+  for (const Vigil& vigil : vigils_) ++lines[vigil.device];
   std::map<int, DeviceSignalBoard*> boards;
   boards_.reserve(lines.size());
   for (const auto& [device, count] : lines) {
-    auto board = make_device_signal_board(device, count, backend_.lanes.at(device).service());
+    const std::size_t for_others = vigils_.empty() ? 0 : kFarLines;
+    auto board = make_device_signal_board(device, count + for_others, backend_.lanes.at(device).service());
     if (!board) return tl::unexpected(std::move(board.error()));
     boards[device] = &boards_.emplace_back(*std::move(board));
   }
+  if (!vigils_.empty()) make_far(boards);
   ended_ = boards.at(leader_)->take_lines<LedEnd>(lanes).data();
   rehearsed_gate_ = boards.at(leader_)->take_lines<LedGate>(1).data();
   std::uint32_t next_end = 0;
@@ -251,6 +282,25 @@ Expected<void> GpuConductor::make_words(const Lists& lists) {
     }
   }
   return {};
+}
+
+/// What each GPU writes so that no link falls asleep. @param boards  of all GPUs
+void GpuConductor::make_far(const std::map<int, DeviceSignalBoard*>& boards) {
+  std::map<int, std::uint32_t*> areas;
+  for (const auto& [device, board] : boards)
+    areas[device] = &board->take_lines<SignalLine<std::uint32_t>>(kFarLines).front().word;
+  const auto far_of = [&](int device) {
+    LedFar far;
+    for (const auto& [other, area] : areas)
+      if (other != device && backend_.reaches(device, other) && far.count < LedFar::kMost)
+        far.areas[far.count++] = area;
+    return far;
+  };
+  work_.far = far_of(leader_);
+  for (Vigil& vigil : vigils_) {
+    vigil.until = boards.at(vigil.device)->take_lines<LedGate>(1).data();
+    vigil.far = far_of(vigil.device);
+  }
 }
 
 Expected<void> GpuConductor::record(const Lists& lists) {
@@ -356,7 +406,6 @@ void GpuConductor::add_work(GpuArrays& arrays, LedWork& work, std::span<const Le
   arrays.add_zeros(work.runs, tasks.size());
   arrays.add_zeros(work.indices, sets);
   arrays.add(work.gates, gates);
-  work.gate_count = static_cast<std::uint32_t>(gates.size());
   arrays.add_zeros(work.known_armed, tasks.size());
   arrays.add_zeros(work.known_input, tasks.size());
   work.state_size = static_cast<std::uint32_t>(arrays.bytes().size() - before);
@@ -375,7 +424,7 @@ void GpuConductor::add_rehearsal(GpuArrays& arrays) {
   add_work(arrays, rehearsal_, tasks, gates);
   std::size_t lanes = 0;
   for (const Task& task : tasks_) lanes += task.lanes.size();
-  arrays.add(rehearsal_.ended, std::span<const LedEnd>(std::vector<LedEnd>(lanes, LedEnd{kJobs, 0})));
+  arrays.add(rehearsal_.ended, std::span<const LedEnd>(std::vector<LedEnd>(lanes, LedEnd{kJobs})));
   const LedTaskWords all_there{kJobs, 0, 2 * kJobs};
   arrays.add(rehearsal_.tasks, std::span<const LedTaskWords>(std::vector<LedTaskWords>(tasks.size(), all_there)));
   const LedRunWords begun{1, 0, 0};
@@ -431,6 +480,11 @@ void GpuConductor::launch() {
   pool_run_.emplace();
   launched_ = true;
   static_cast<void>(clock_->ask(std::chrono::milliseconds{100}));
+  for (const Vigil& vigil : vigils_) {
+    const DeviceGuard guard(vigil.device);
+    launch_led_keep_awake(vigil.stream, vigil.until, vigil.far);
+    note(cudaGetLastError(), "launch_led_keep_awake", vigil.device);
+  }
   const DeviceGuard guard(leader_);
   launch_conductor(conductor_, rehearsal_);
   launch_conductor(conductor_, work_);
@@ -537,8 +591,8 @@ bool GpuConductor::note(cudaError_t status, const char* call, int device) {
   return false;
 }
 
-/// Opens the gates of all runs that are armed and have had no job: they run to their ends. What is on GPUs that are
-/// lost is not waited for. Lanes of a run wait for each other, so all of them are armed.
+/// Ends the vigils, and opens the gates of all runs that are armed and have had no job: they run to their ends. What is
+/// on GPUs that are lost is not waited for. Lanes of a run wait for each other, so all of them are armed.
 void GpuConductor::let_out() {
   while (tasks_[arming_].armed_lanes > 0 && !fault_) arm_lane(arming_);
   for (const Gate& gate : gates_) {
@@ -546,6 +600,11 @@ void GpuConductor::let_out() {
     launch_led_release(backend_.lanes.at(gate.device).service(), gate.words,
                        static_cast<std::uint32_t>(tasks_[gate.task].armed));
     static_cast<void>(cudaGetLastError());  // of a GPU that is lost
+  }
+  for (const Vigil& vigil : vigils_) {
+    const DeviceGuard guard(vigil.device);
+    launch_led_release(backend_.lanes.at(vigil.device).service(), vigil.until, 1);
+    static_cast<void>(cudaGetLastError());
   }
   const auto has_drained = [&](const auto& lent) {
     return backend_.has_lost(lent.first) || answer(cudaStreamQuery(lent.second)) != cudaErrorNotReady;

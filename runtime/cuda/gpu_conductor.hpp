@@ -63,9 +63,12 @@ class GpuConductor final : public LedRun {
 
   Expected<void> prepare();
   Expected<void> find_leader(const Lists& lists);
+  void find_vigils(const Lists& lists);
+  Expected<void> load_kernels();
   [[nodiscard]] bool sets_gates_apart(const Lists& lists) const;
   Expected<void> lend_streams(const Lists& lists);
   Expected<void> make_words(const Lists& lists);
+  void make_far(const std::map<int, DeviceSignalBoard*>& boards);
   Expected<void> record(const Lists& lists);
   Expected<void> find_depths();
   Expected<void> make_host_words();
@@ -102,6 +105,14 @@ class GpuConductor final : public LedRun {
     std::uint32_t task;
   };
   std::vector<Gate> gates_;  // of all batches, one for each GPU of each
+  /// What keeps the links of a GPU awake, as the conductor does for the leader.
+  struct Vigil {
+    int device;
+    cudaStream_t stream = nullptr;
+    LedGate* until = nullptr;
+    LedFar far{};
+  };
+  std::vector<Vigil> vigils_;  // on all GPUs of the set but the leader
   std::vector<DeviceSignalBoard> boards_;
   SignalBoard board_;                                   // words and records that the host reaches
   std::span<LedTaskWords> task_words_;                  // of it, [tasks]

@@ -15,9 +15,8 @@ TUTTI_HOST_DEVICE constexpr bool has_reached(std::uint32_t count, std::uint32_t 
 
 /// A batch of a led set on one GPU: its gates look at this, in the memory of their GPU.
 struct alignas(kCacheLine) LedGate {
-  std::uint32_t run;      ///< runs that are let through; the conductor sets it
-  std::uint64_t began;    ///< timer of this GPU when the run was seen, but for the last bit, which is the run's
-  std::uint32_t touched;  ///< the conductor writes it where it has nothing else to say, so that the way stays awake
+  std::uint32_t run;    ///< runs that are let through; the conductor sets it
+  std::uint64_t began;  ///< timer of this GPU when the run was seen, but for the last bit, which is the run's
 };
 
 /// A lane of a batch, in the memory of its GPU. Its own stream alone writes it.
@@ -28,8 +27,36 @@ struct alignas(kCacheLine) LedLane {
 
 /// The end of a lane's runs, in the memory of the leader. The lane's own stream alone writes it.
 struct alignas(kCacheLine) LedEnd {
-  std::uint32_t runs;     ///< that the lane has ended
-  std::uint32_t touched;  ///< its gate writes it while it waits, so that the way to the leader stays awake
+  std::uint32_t runs;  ///< that the lane has ended
+};
+
+/// Memory of the other GPUs of a led set that nobody reads. Links between GPUs fall asleep, and the first copy behind
+/// that takes 130 to 250 us longer (H200); writes from both ends keep them awake, and links share out addresses.
+struct LedFar {
+  static constexpr std::uint32_t kMost = 15;  ///< GPUs
+  static constexpr std::uint32_t kWords = (64 << 10) / sizeof(std::uint32_t);
+  std::uint32_t* areas[kMost] = {};  ///< [count] of `kWords`
+  std::uint32_t count = 0;
+};
+
+/// The writes of one thread to that.
+template <class Memory>
+class LedTouches {
+ public:
+  TUTTI_HOST_DEVICE explicit LedTouches(const LedFar& far) : far_(far) {}
+
+  /// A fourth of the lines that reach all links, in each area. Waits for no link: what is stored is on its way.
+  TUTTI_HOST_DEVICE void touch() {
+    constexpr std::uint32_t kStride = 1024 / sizeof(std::uint32_t), kAtOnce = LedFar::kWords / kStride / 4;
+    for (std::uint32_t i = 0; i < kAtOnce; ++i) {
+      next_ = (next_ + kStride) % LedFar::kWords;
+      for (std::uint32_t area = 0; area < far_.count; ++area) Memory::put(&far_.areas[area][next_], next_);
+    }
+  }
+
+ private:
+  LedFar far_;
+  std::uint32_t next_ = 0;
 };
 
 /// What a task tells its conductor, in pinned memory. The host alone writes it.
@@ -70,10 +97,10 @@ struct LedWork {
   const LedBatchWords* words = nullptr;  ///< [batches]
   LedRuns* runs = nullptr;               ///< [tasks]
   std::uint64_t* indices = nullptr;      ///< [sets of all tasks]
-  LedGate* const* gates = nullptr;       ///< [gate_count] of all batches
-  std::uint32_t gate_count = 0;
-  const LedEnd* ended = nullptr;        ///< [lanes of all batches]
-  const LedTaskWords* tasks = nullptr;  ///< [tasks]
+  LedGate* const* gates = nullptr;       ///< of all batches
+  LedFar far;                            ///< of the leader
+  const LedEnd* ended = nullptr;         ///< [lanes of all batches]
+  const LedTaskWords* tasks = nullptr;   ///< [tasks]
   LedRunWords* run = nullptr;
   SignalLine<std::uint64_t>* taken = nullptr;  ///< [tasks] in pinned memory; runs that jobs have had
   LedSlot* records = nullptr;                  ///< [capacity]
@@ -123,7 +150,7 @@ struct LedWork {
 template <class Memory>
 class LedBoard {
  public:
-  TUTTI_HOST_DEVICE explicit LedBoard(const LedWork& work) : work_(work) {}
+  TUTTI_HOST_DEVICE explicit LedBoard(const LedWork& work) : work_(work), touches_(work.far) {}
 
   TUTTI_HOST_DEVICE bool is_armed(std::uint32_t task, std::uint64_t run) {
     if (run < work_.known_armed[task]) return true;
@@ -133,14 +160,9 @@ class LedBoard {
   TUTTI_HOST_DEVICE std::uint64_t given_back(std::uint32_t task) { return seen(&work_.tasks[task].given_back); }
   TUTTI_HOST_DEVICE bool is_stopped() { return Memory::load(&work_.run->stop) != 0; }
   TUTTI_HOST_DEVICE bool is_given_up() { return Memory::load(&work_.run->stop) > 1; }
-  /// Waits for no link: what is stored is on its way. The line of each gate in turn, since links share out addresses.
   TUTTI_HOST_DEVICE void keep_awake() {
-    constexpr std::uint32_t kAtOnce = 4;
     publish();
-    for (std::uint32_t i = 0; i < kAtOnce && work_.gate_count > 0; ++i) {
-      next_touched_ = next_touched_ + 1 < work_.gate_count ? next_touched_ + 1 : 0;
-      Memory::put(&work_.gates[next_touched_]->touched, ++touches_);
-    }
+    touches_.touch();
   }
 
   TUTTI_HOST_DEVICE void open(std::uint32_t batch, std::uint64_t run) {
@@ -198,10 +220,10 @@ class LedBoard {
   }
 
   LedWork work_;
+  LedTouches<Memory> touches_;
   bool published_ = false;
   std::uint32_t looked_at_ = 0;  // batch
   std::uint32_t next_lane_ = 0;  // of it: those before have ended
-  std::uint32_t next_touched_ = 0, touches_ = 0;
   std::uint64_t written_ = 0;
   std::uint64_t taken_ = 0;  // as seen last
 };
@@ -254,7 +276,6 @@ TUTTI_HOST_DEVICE LedConductor<Memory, OverlapConductor<LedBoard<Memory>>> condu
 struct LedHold {
   LedGate* gate = nullptr;
   const LedLane* lane = nullptr;
-  LedEnd* ended = nullptr;   ///< of the lane
   bool base = false;         ///< whether gates of the batch on this GPU have offsets, so that they need a common start
   std::uint64_t offset = 0;  ///< ns from that start on
 };
@@ -268,7 +289,7 @@ class LedLooks {
   /// Whether the gate lets the lane through: its run is open, and `offset` has passed since this GPU saw that.
   TUTTI_HOST_DEVICE bool passes(std::uint64_t now) {
     const std::uint32_t run = Memory::look(&hold_.lane->runs) + 1;
-    if (!has_reached(Memory::look(&hold_.gate->run), run)) return keep_awake(), false;
+    if (!has_reached(Memory::look(&hold_.gate->run), run)) return false;
     static_cast<void>(Memory::load(&hold_.gate->run));  // an order is needed once it is open: see `has_ended`
     if (!hold_.base) return true;
     std::uint64_t began = Memory::look(&hold_.gate->began);
@@ -278,13 +299,25 @@ class LedLooks {
   }
 
  private:
-  /// Some thousand looks a second are enough: a way sleeps after longer.
-  TUTTI_HOST_DEVICE void keep_awake() {
-    constexpr std::uint32_t kLooks = 1024;
-    if (++looks_ % kLooks == 1) Memory::put(&hold_.ended->touched, looks_);
+  LedHold hold_;
+};
+
+/// What keeps the links of a GPU awake that does not lead, until its gate is open.
+template <class Memory>
+class LedVigil {
+ public:
+  TUTTI_HOST_DEVICE LedVigil(const LedGate* gate, const LedFar& far) : gate_(gate), touches_(far) {}
+
+  /// @return whether it is over
+  TUTTI_HOST_DEVICE bool step() {
+    constexpr std::uint32_t kLooks = 1024;  // a link sleeps after longer than these take
+    if (++looks_ % kLooks == 1) touches_.touch();
+    return has_reached(Memory::look(&gate_->run), 1);
   }
 
-  LedHold hold_;
+ private:
+  const LedGate* gate_;
+  LedTouches<Memory> touches_;
   std::uint32_t looks_ = 0;
 };
 

@@ -42,6 +42,12 @@ __global__ void led_gate(LedHold hold) {
   }
 }
 
+__global__ void led_keep_awake(const LedGate* until, LedFar far) {
+  LedVigil<GpuMemory> vigil(until, far);
+  while (!vigil.step()) {
+  }
+}
+
 __global__ void led_wait(const LedLane* other, std::uint32_t steps, std::uint32_t step, const LedLane* lane) {
   while (!has_come<GpuMemory>(other, steps, step, lane)) {
   }
@@ -86,6 +92,10 @@ __global__ void conduct_operations(LedWork work) {
 
 void launch_led_gate(cudaStream_t stream, const LedHold& hold) { led_gate<<<1, 1, 0, stream>>>(hold); }
 
+void launch_led_keep_awake(cudaStream_t stream, const LedGate* until, const LedFar& far) {
+  led_keep_awake<<<1, 1, 0, stream>>>(until, far);
+}
+
 void launch_led_wait(cudaStream_t stream, const LedLane* other, std::uint32_t steps, std::uint32_t step,
                      const LedLane* lane) {
   led_wait<<<1, 1, 0, stream>>>(other, steps, step, lane);
@@ -110,10 +120,11 @@ void launch_conductor(cudaStream_t stream, LedWork work) {
 
 cudaError_t load_led_kernels() {
   cudaFuncAttributes attributes;
-  for (const void* kernel : {reinterpret_cast<const void*>(led_gate), reinterpret_cast<const void*>(led_wait),
-                             reinterpret_cast<const void*>(led_step), reinterpret_cast<const void*>(led_end),
-                             reinterpret_cast<const void*>(led_release), reinterpret_cast<const void*>(conduct_jobs),
-                             reinterpret_cast<const void*>(conduct_operations)})
+  for (const void* kernel :
+       {reinterpret_cast<const void*>(led_gate), reinterpret_cast<const void*>(led_keep_awake),
+        reinterpret_cast<const void*>(led_wait), reinterpret_cast<const void*>(led_step),
+        reinterpret_cast<const void*>(led_end), reinterpret_cast<const void*>(led_release),
+        reinterpret_cast<const void*>(conduct_jobs), reinterpret_cast<const void*>(conduct_operations)})
     if (const cudaError_t status = cudaFuncGetAttributes(&attributes, kernel); status != cudaSuccess) return status;
   return cudaSuccess;
 }

@@ -10,6 +10,8 @@ namespace tutti::internal::cuda {
 
 /// Holds a lane until its run is open, and the offset of its gate longer.
 void launch_led_gate(cudaStream_t stream, const LedHold& hold);
+/// Keeps the links from a GPU to the others awake until a gate of its own is open.
+void launch_led_keep_awake(cudaStream_t stream, const LedGate* until, const LedFar& far);
 /// Holds a lane until another one has come to a step of this run.
 /// @param steps  of the other lane in a run
 void launch_led_wait(cudaStream_t stream, const LedLane* other, std::uint32_t steps, std::uint32_t step,

@@ -57,7 +57,7 @@ class LaneRecorder {
     const bool timed = std::ranges::any_of(list_.gates, [](Duration at) { return at > Duration{0}; });
     const auto offset = static_cast<std::uint64_t>(command.gate ? list_.gates[*command.gate].count() : 0);
     if (command.gate || (first && command.waits.empty()))
-      add([=, on = on_] { launch_led_gate(on.stream, {on.gate, on.lane, on.ended, timed, offset}); });
+      add([=, on = on_] { launch_led_gate(on.stream, {on.gate, on.lane, timed, offset}); });
     for (const std::uint32_t before : command.waits) {
       const std::uint32_t other = list_.commands[before].last_lane;
       add([=, on = on_, other_lane = lanes_[other].lane, of_run = steps_.of_lane[other],

@@ -469,8 +469,8 @@ Expected<TaskSet> compile_on(const TaskSetSpec& spec, const std::optional<Topolo
 }
 
 /// The same set as a GPU leads it. @pre `can_be_led`
-TaskSet compile_led(const TaskSetSpec& spec, const Topology& machine) {
-  auto set = compile_on(spec, machine.led_by_gpu(), {});
+TaskSet compile_led(const TaskSetSpec& spec, const TaskSet& by_host) {
+  auto set = compile_on(spec, by_host.machine->led_by_gpu(lanes_beside(by_host, false)), {});
   TUTTI_EXPECTS(set.has_value(), "costs around jobs make no fault");
   set->led_by_gpu = true;
   if (set->overlap == Overlap::Auto && !can_be_led_overlapping(*set)) set->overlap = Overlap::Off;
@@ -485,7 +485,7 @@ Expected<TaskSet> compile_for_conductor(const TaskSetSpec& spec, const std::opti
   const bool may_be_led = is_asked || (spec.conductor == Conductor::Auto && spec.deadline_at == DeadlineAt::Device);
   if (!set || !may_be_led) return set;
   auto possible = can_be_led(*set);
-  if (possible) return compile_led(spec, *machine);
+  if (possible) return compile_led(spec, *set);
   Error& why = possible.error();
   if (!is_asked) {
     set->why_host = std::move(why.message);

@@ -149,6 +149,45 @@ Expected<void> none_or(const std::optional<std::string>& reason) {
 
 Expected<void> can_be_led(const TaskSet& set) { return none_or(obstacle_in(set)); }
 
+std::size_t lanes_of(const Batch& batch, VertexId gpu) {
+  const Topology& machine = batch.machine();
+  std::vector<EngineId> engines;
+  std::size_t by_themselves = 0;
+  bool computes = false;
+  for (std::size_t i = 0; i < batch.streams().size(); ++i) {
+    const CommandStream& stream = batch.streams()[i];
+    if (stream.kernel && stream.kernel->on == gpu) computes = true;
+    if (!stream.transfer) continue;
+    const bool starts_on_gpu = machine.vertex(stream.transfer->from).kind == VertexKind::Gpu;
+    if ((starts_on_gpu ? stream.transfer->from : stream.transfer->to) != gpu) continue;
+    const StreamWork& work = batch.work()[i];
+    if (batch.merging() == Merging::Off)
+      ++by_themselves;
+    else if (work.by_kernel)
+      computes = true;
+    else if (std::ranges::find(engines, work.engines[0]) == engines.end())
+      engines.push_back(work.engines[0]);
+  }
+  return engines.size() + by_themselves + (computes ? 1 : 0);
+}
+
+std::size_t lanes_beside(const TaskSet& set, bool overlaps) {
+  std::map<VertexId, std::size_t> lanes;
+  if (overlaps) {
+    lanes = operations_on(set);
+  } else {
+    for (const VertexId gpu : set.machine->gpus())
+      for (const Task& task : set.tasks) {
+        std::size_t most = 0;
+        for (const Batch* batch : batches_of(task)) most = std::max(most, lanes_of(*batch, gpu));
+        lanes[gpu] += most;
+      }
+  }
+  std::size_t most = set.tasks.size();
+  for (const auto& [gpu, count] : lanes) most = std::max(most, count);
+  return most - 1;
+}
+
 bool has_gpu_kernels(const TaskSet& set) {
   const auto is_one = [&](const CommandStream& stream) {
     return (stream.kernel && set.machine->vertex(stream.kernel->on).kind == VertexKind::Gpu) ||

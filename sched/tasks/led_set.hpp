@@ -27,6 +27,14 @@ inline constexpr Duration kLongestLook = std::chrono::milliseconds{5};
 /// @errors as there
 [[nodiscard]] Expected<void> can_be_led_overlapping(const TaskSet& set);
 
+/// Lanes of a batch on a GPU, at most: one for each engine whose copies it issues, for each copy where none are merged,
+/// and one for kernels.
+[[nodiscard]] std::size_t lanes_of(const Batch& batch, VertexId gpu);
+/// What waits beside a batch of a set that a GPU leads: the further lanes of the GPU that has most, or the other tasks,
+/// which its conductor looks at, where these are more.
+/// @param overlaps  each operation of a job has a lane, in place of the batches of a task together
+[[nodiscard]] std::size_t lanes_beside(const TaskSet& set, bool overlaps);
+
 /// Whether GPUs run kernels of the set's jobs, copies by kernels among them.
 [[nodiscard]] bool has_gpu_kernels(const TaskSet& set);
 /// Whether a GPU leads such jobs, which may overlap, and gates of copies have multiprocessors of their own

@@ -26,11 +26,12 @@ class CostMaker {
   SetupTimes make() {
     SetupTimes setup;
     auto& [batch, transfer, kernel, gate, host, handover, turn, dispatch, job, conductor, conductor_job,
-           conductor_visit] = setup;
+           conductor_visit, conductor_lane] = setup;
     for (Cost* cost : {&batch, &kernel, &gate, &host, &handover, &turn, &dispatch, &job}) *cost = cost_up_to(30'000);
     for (const CopyKind kind : kCopyKinds) transfer.of(kind) = copy(kind);
     if (random_.one_in(2))  // a machine has both or none
-      for (std::optional<Cost>* cost : {&conductor, &conductor_job, &conductor_visit}) *cost = cost_up_to(30'000);
+      for (std::optional<Cost>* cost : {&conductor, &conductor_job, &conductor_visit, &conductor_lane})
+        *cost = cost_up_to(30'000);
     return setup;
   }
 
@@ -43,10 +44,11 @@ class CostMaker {
 
   CopyCost copy(CopyKind kind) {
     CopyCost cost;
-    auto& [each, below, small, first, carried, sizes, gap, weight, load] = cost;
+    auto& [each, below, small, first, carried, led_first, sizes, gap, weight, load] = cost;
     each = cost_up_to(20'000);
     first = cost_up_to(10'000);
     carried = {Bytes{10'000 * each.nominal.count()}, first.nominal / 2};  // up to 200 MB
+    if (random_.one_in(2)) led_first = cost_up_to(10'000);
     if (random_.one_in(3)) below = Bytes{random_.between(1, 100'000'000)};
     if (below > Bytes{0}) small = Bandwidth{GBps{random_.real(2, 12)}, GBps{random_.real(0.5, 2)}};
     Bytes size{};

@@ -21,7 +21,8 @@ constexpr std::array<std::int64_t, 2> kLedSizes{4 << 10, 64 << 10};
 constexpr std::array kLedCounts{1, 5, 20};
 constexpr Duration kLedKernel = std::chrono::microseconds{20};
 constexpr Duration kLedPeriod = std::chrono::microseconds{500};
-constexpr int kLanes = 23;  // beside the one of a batch: near the most that a GPU has; half as many where it has fewer
+/// Beside the one of a batch: none, some, and near the most that a GPU has; half as many where it has fewer.
+constexpr std::array kLanes{0, 7, 23};
 constexpr Duration kLedLead = std::chrono::milliseconds{5};
 
 /// Tasks whose jobs are one batch, each with a lane and a buffer set of its own: two arrive at a time, and a GPU takes
@@ -121,7 +122,7 @@ std::vector<CostSample> plan_led_costs(const Topology& machine, const CostOption
   std::vector<CostSample> samples;
   const auto add = [&](const CostSample& sample) {
     if (sample.bytes > options.largest || !cost_batch(machine, sample)) return;
-    for (const int lanes : {0, kLanes}) {
+    for (const int lanes : kLanes) {
       samples.push_back(sample);
       samples.back().lanes = lanes;
     }
@@ -130,7 +131,7 @@ std::vector<CostSample> plan_led_costs(const Topology& machine, const CostOption
     for (const CostWork work : {CostWork::Up, CostWork::Down, CostWork::Peer})
       for (const int count : kLedCounts)
         for (const std::int64_t size : kLedSizes) add({work, gpu, count, Bytes{size}, {}, {}});
-    add({CostWork::Kernel, gpu, 1, Bytes{kLedSizes.back()}, kLedKernel, {}});
+    for (const int count : {1, 5}) add({CostWork::Kernel, gpu, count, Bytes{kLedSizes.back()}, kLedKernel, {}});
     add({CostWork::LoneKernels, gpu, 1, {}, kLedKernel, {}});
   }
   if (machine.gpus().size() < 2) return samples;

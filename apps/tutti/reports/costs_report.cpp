@@ -126,12 +126,16 @@ std::string setup_text(const SetupTimes& setup) {
   for (const CopyKind route : kCopyKinds)
     if (!is_further(route))
       add(fmt::format("a chain's first copy, {}", to_string(route)), setup.transfer.of(route).first);
+  for (const CopyKind route : kCopyKinds)
+    if (const auto& led = setup.transfer.of(route).led_first)
+      add(fmt::format("a chain's first copy, {}, where a GPU leads", to_string(route)), *led);
   if (const SizeCost& carried = setup.transfer.of(CopyKind::Up).carried; carried.size > Bytes{0})
     add(fmt::format("a chain's only copy, up to {}, usually", to_string(carried.size)), carried.more);
   for (const NamedCost& named : kFurtherCosts) add(named.what, setup.*named.cost);
   for (const ConductorCost& cost : kConductorCosts)
     if (setup.*cost.cost) add(cost.what, *(setup.*cost.cost));
   if (setup.conductor_visit) add("a visit of a GPU that leads", *setup.conductor_visit);
+  if (setup.conductor_lane) add("a batch that a GPU leads, for each further lane", *setup.conductor_lane);
   return table.text() + (nothing > 0 ? fmt::format("{} further costs are 0\n", nothing) : "");
 }
 

@@ -138,6 +138,16 @@ TEST(TopologyYaml, AMachineMayHaveCostsOfAConductor) {
   EXPECT_EQ(with_setup("{dispatch: 8 us, job: 4 ms}").led_by_gpu(), std::nullopt);
 }
 
+TEST(TopologyYaml, EachLaneThatWaitsTakesTheConductorLonger) {
+  const Topology machine = with_setup(
+      "{conductor: {nominal: 5 us, guaranteed: 9 us}, conductor_job: 0, conductor_visit: 1 us, conductor_lane: "
+      "{nominal: "
+      "1 us, guaranteed: 2 us}}");
+  EXPECT_EQ(machine.led_by_gpu()->setup().dispatch, (Cost{Duration{5'000}, Duration{9'000}}));
+  EXPECT_EQ(machine.led_by_gpu(3)->setup().dispatch, (Cost{Duration{8'000}, Duration{15'000}}));
+  EXPECT_NE(machine.led_by_gpu(3), machine.led_by_gpu(2));
+}
+
 TEST(TopologyYaml, CopiesHaveCostsByRouteClass) {
   const Topology machine = with_setup(
       "{transfer: {up: {nominal: 100 ns, guaranteed: 300 ns, below: 256 KiB, bandwidth: {nominal: 40 GB/s, "
@@ -182,6 +192,9 @@ TEST(TopologyYaml, ContradictionsInSetUpAreTold) {
       error("{conductor_visit: 9 us}"),
       "m.yaml:6:28: it is part of what a GPU takes that leads jobs; add 'conductor' and 'conductor_job', or leave it "
       "out");
+  EXPECT_EQ(error("{conductor: 9 us, conductor_job: 0, conductor_lane: 1 us}"),
+            "m.yaml:6:62: a 'conductor' that has no lanes in it says nothing of what it does beside them; add "
+            "'conductor_visit', or leave 'conductor_lane' out");
   EXPECT_TRUE(error("{transfer: {up: {nominal: 1 us, below: 1 MiB}}}")
                   .ends_with("'below' needs 'bandwidth': copies smaller than the one run at the other"));
   EXPECT_NE(error("{transfer: {up: 1 us, nominal: 2 us}}").find("'nominal'"), std::string::npos);

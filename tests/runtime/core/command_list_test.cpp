@@ -12,6 +12,7 @@
 
 #include "model/planners/planner.hpp"
 #include "model/transfer/transfer_method.hpp"
+#include "sched/tasks/led_set.hpp"
 #include "tests/runtime/small_machine.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/random_machine.hpp"
@@ -43,7 +44,7 @@ Lines text_of(const Batch& batch, const CommandList& list) {
   return lines;
 }
 
-Lines lanes_of(const Topology& machine, const CommandList& list) {
+Lines names_of_lanes(const Topology& machine, const CommandList& list) {
   Lines names;
   for (const VertexId gpu : list.lanes) names.push_back(machine.vertex(gpu).name);
   return names;
@@ -56,7 +57,7 @@ struct Listed {
       : batch(test::make_batch(machine, streams, merging)),
         list(commands_of(batch, planner)),
         commands(text_of(batch, list)),
-        lanes(lanes_of(machine, list)) {}
+        lanes(names_of_lanes(machine, list)) {}
 
   Batch batch;
   CommandList list;
@@ -561,6 +562,27 @@ CommandStream tiny_stream(const Topology& machine, Random& random, std::string n
     stream.kernel = Kernel{random.one_in(6) ? at("cpu0") : places[1 + random.below(3)], time, time, "spin"};
   }
   return stream;
+}
+
+// Bounds of what a GPU leads count lanes before there is a plan; no batch has more. The host's work and staged copies,
+// which no GPU leads, may have lanes elsewhere.
+TEST(CommandListProperty, HasNoMoreLanesThanAreCounted) {
+  int batches = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    const Topology machine = test::random_machine(seed);
+    const Batch batch = test::random_batch(machine, seed + 5000);
+    const CommandList list = commands_of(batch, "completion_aligned");
+    const bool can_be_led = std::ranges::none_of(list.commands, [](const Command& command) {
+      return command.kind == Command::Kind::Staged || command.kind == Command::Kind::HostWork;
+    });
+    if (!can_be_led) continue;
+    ++batches;
+    for (const VertexId gpu : machine.gpus())
+      EXPECT_LE(static_cast<std::size_t>(std::ranges::count(list.lanes, gpu)), lanes_of(batch, gpu))
+          << "seed " << seed << "\n"
+          << test::describe(machine, batch);
+  }
+  EXPECT_GT(batches, 60);
 }
 
 TEST(CommandListProperty, QueuesDoWhatWasPlannedWithinNanoseconds) {

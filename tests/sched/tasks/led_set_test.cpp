@@ -58,6 +58,19 @@ TEST(LedSet, TheBoundsAreThoseOfWhatLeads) {
   EXPECT_EQ(by_host.why_host, "") << "nobody asked for a GPU";
 }
 
+// Another task has a lane that waits: 10 us of copy, 10 and 3 of the conductor and 50 once a job are 73 us, and as much
+// of the other before it. Where jobs overlap, a visit is known to take 2 us: 10 + 10 + 3 + 50 and (2 + 4 + 1) x 2 us.
+TEST(LedSet, LanesThatWaitTakeTheConductorLonger) {
+  const Topology lanes = machine(std::string(kAllCosts) + ", conductor_visit: 2 us, conductor_lane: 3 us");
+  const std::string other =
+      "- {name: b, period: 10 ms, job: [{batch: [{name: t, from: mem0, to: gpu0, size: 10 kB}]}]}\n";
+  EXPECT_EQ(promised(at_device("overlap: off\n" + one_task(), lanes)), std::chrono::microseconds(70));
+  EXPECT_EQ(promised(at_device("overlap: off\n" + one_task() + other, lanes)), std::chrono::microseconds(146));
+  EXPECT_EQ(lanes_beside(at_device(one_task() + other, lanes), true), 1U);
+  const TaskSet overlapping = at_device("overlap: on\n" + one_task() + other, lanes);
+  EXPECT_EQ(operations_of(overlapping).value().dispatching, std::chrono::microseconds(10 + 3 + 14));
+}
+
 // The host looks every 5 ms, may be held up for 3.76 ms, arms a lane in 230 us, and is away for as long as the set
 // asks.
 TEST(LedSet, TheHostSeesAnEndWithinItsPauses) {

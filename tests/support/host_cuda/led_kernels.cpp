@@ -56,7 +56,14 @@ void launch_stepping(cudaStream_t stream, const LedWork& work, const Conductor& 
 void launch_led_gate(cudaStream_t stream, const LedHold& hold) {
   host_cuda::launch_gate(
       stream, [looks = LedLooks<HostMemory>(hold)](Instant, Instant now) mutable { return at(looks.passes(now), now); },
-      {hold.gate, hold.lane, hold.ended});
+      {hold.gate, hold.lane});
+}
+
+void launch_led_keep_awake(cudaStream_t stream, const LedGate* until, const LedFar& far) {
+  host_cuda::launch_gate(
+      stream,
+      [vigil = LedVigil<HostMemory>(until, far)](Instant, Instant now) mutable { return at(vigil.step(), now); },
+      {until});
 }
 
 void launch_led_wait(cudaStream_t stream, const LedLane* other, std::uint32_t steps, std::uint32_t step,

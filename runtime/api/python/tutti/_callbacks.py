@@ -50,16 +50,16 @@ class HostMemory:
 
 @dataclasses.dataclass(frozen=True)
 class DeviceMemory:
-    """Memory of a GPU, for CuPy (`cupy.asarray`), PyTorch (`torch.as_tensor`), Numba and others. Nothing is copied."""
+    """Memory of a GPU, for CuPy (`cupy.asarray`), PyTorch (`torch.as_tensor`), Numba and others. Nothing is copied, and
+    nobody need wait: what is enqueued on the stream of the launch is in order."""
 
     address: int
     size: int
     read_only: bool
-    stream: int
 
     @property
     def __cuda_array_interface__(self) -> dict:
-        return {"shape": (self.size,), "typestr": "|u1", "data": (self.address, False), "version": 3, "stream": self.stream or 1}
+        return {"shape": (self.size,), "typestr": "|u1", "data": (self.address, False), "version": 3, "stream": None}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,8 +104,7 @@ class _Callbacks:
                 host = self._calling(_HOST_KERNEL, kernels[name], lambda launch, _: [
                     _launch(launch, lambda *of: HostMemory(*of, self._loan or _Loan()))])
             if name in device_kernels:
-                device = self._calling(_DEVICE_KERNEL, device_kernels[name], lambda launch, stream, _: [
-                    _launch(launch, lambda *of: DeviceMemory(*of, stream or 0)), stream or 0])
+                device = self._calling(_DEVICE_KERNEL, device_kernels[name], lambda launch, stream, _: [_launch(launch, DeviceMemory), stream or 0])
             _call("kernels_add", table._handle, _encoded(name), host, device, None)
         return table
 
