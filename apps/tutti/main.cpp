@@ -11,13 +11,13 @@ namespace {
 using programs::add_completion;
 using programs::add_manual;
 
-constexpr std::array kCommands{Command{add_predict}, Command{add_check},      Command{add_compare},
-                               Command{add_run},     Command{add_calibrate},  Command{add_verify},
-                               Command{add_bench},   Command{add_capacity},   Command{add_topology},
-                               Command{add_tasks},   Command{add_profile},    Command{add_report},
-                               Command{add_doctor},  Command{add_trigger},    Command{add_accelerate},
-                               Command{add_advise},  Command{add_completion}, Command{add_manual},
-                               Command{add_schema},  Command{add_view},       Command{add_configs}};
+constexpr std::array kCommands{
+    Command{add_predict},    Command{add_check},   Command{add_compare},    Command{add_run},
+    Command{add_calibrate},  Command{add_verify},  Command{add_bench},      Command{add_capacity},
+    Command{add_topology},   Command{add_tasks},   Command{add_profile},    Command{add_report},
+    Command{add_doctor},     Command{add_trigger}, Command{add_accelerate}, Command{add_advise},
+    Command{add_completion}, Command{add_manual},  Command{add_schema},     Command{add_view},
+    Command{add_configs},    Command{add_learn}};
 
 int run_program(int argc, char** argv) {
   programs::CommandLine program("tutti",

@@ -41,6 +41,7 @@ void add_advise(programs::CommandLine& program);
 void add_view(programs::CommandLine& program);
 void add_schema(programs::CommandLine& program);
 void add_configs(programs::CommandLine& program);
+void add_learn(programs::CommandLine& program);
 
 /// The options that subcommands reading a file share.
 struct FileOptions {

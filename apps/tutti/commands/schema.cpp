@@ -10,6 +10,7 @@
 #include "apps/tutti/reports/capacity_output.hpp"
 #include "apps/tutti/reports/job_set_output.hpp"
 #include "apps/tutti/reports/journal_output.hpp"
+#include "apps/tutti/reports/learn_output.hpp"
 #include "apps/tutti/reports/report.hpp"
 #include "apps/tutti/reports/topology_output.hpp"
 #include "apps/tutti/reports/verification_output.hpp"
@@ -47,6 +48,7 @@ constexpr std::array kRecords{RecordSchema{"bench-methods", schema_of_output<Met
                               RecordSchema{"compare-tasks", schema_of_output<CompareTasksOutput>},
                               RecordSchema{"configs", schema_of_output<ConfigsOutput>},
                               RecordSchema{"doctor", schema_of_output<DoctorOutput>},
+                              RecordSchema{"learn", schema_of_output<LearnOutput>},
                               RecordSchema{"predict", schema_of_output<PredictOutput>},
                               RecordSchema{"report", schema_of_output<ReportOutput>},
                               RecordSchema{"run", schema_of_output<RunOutput>},

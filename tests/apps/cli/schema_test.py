@@ -60,6 +60,7 @@ OUTPUTS = {
     "compare-tasks": [["compare", WAFER], ["compare", REFUSED], ["compare", CHAIN], ["compare", TWO_LINES], ["compare", OFFSETS]],
     "configs": [["configs"]],
     "doctor": [["doctor", "--backend", "sim"], ["doctor", "--backend", "sim", "--self-test", "20ms"], ["doctor", "--backend", "sim", "--machine", H200X4]],
+    "learn": [["learn", "{}/run.journal", "--out", "{}/learned"], ["learn", "{}/run.journal", "--out", "{}/learned", "--scale", "2"], ["learn", "{}/run.journal", "--out", "{}/learned", "--scale", "900000"]],
     "predict": [["predict", f"configs/batches/{name}.yaml"] for name in ("inspection-example", "pageable", "nehalem-h2d", "sandy-bridge-d2h")],
     "profile": [],
     "report": [["report", "{}/run.journal"], ["report", "{}/run.journal", "--jobs", "3"], ["report", "{}/led.journal", "--jobs", "3"]],
@@ -168,6 +169,8 @@ class Schema(Programs):
         return self.PRINTED[name]
 
     def print_outputs(self, name):
+        if name == "learn":
+            self.assertEqual(self.tutti("run", self.folder / "small.yaml", "--clock", "virtual", "--jobs", "12", "--journal", self.folder / "run.journal").returncode, 0)
         if name == "report":
             self.assertIn(self.tutti("run", self.folder / "small.yaml", *SMALL, "--faults", self.folder / "faults.yaml", "--journal", self.folder / "run.journal").returncode, (0, 1, 3))
             self.assertEqual(self.tutti("run", LED, "--jobs", "9", "--journal", self.folder / "led.journal").returncode, 0)

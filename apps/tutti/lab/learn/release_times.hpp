@@ -1,0 +1,13 @@
+#pragma once
+#include "apps/tutti/lab/learn/learned_task.hpp"
+
+namespace tutti::internal {
+
+/// Finds what starts a task's jobs: a clock or the job before; with the period, the jitter, the offset, and the periods
+/// that have no job. A clock of the recorder that jumps is no jitter: instants behind a jump have an offset of their
+/// own.
+/// @heuristic
+/// @return whether jobs come as that says: most within half a period, and one period in four at least has one
+bool find_release(const RecordedTrace& trace, LearnedTask& task);
+
+}  // namespace tutti::internal
