@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""The notebooks print and show what is checked in, and their pages are made of them. Arguments: the library, then patterns of case names."""
+"""The notebooks print and show what is checked in, and their pages are made of them; the example in Python runs. Arguments: the library, then patterns of case names."""
+import contextlib
 import importlib
 import importlib.machinery
 import importlib.util
+import io
 import json
 import os
 import pathlib
+import runpy
 import sys
 import unittest
 
@@ -51,6 +54,15 @@ class Notebooks(unittest.TestCase):
         self.assertLessEqual({path.stem for path in paths}, {name[5:] for name in dir(self)})
         for path in paths:
             self.assertEqual(notebook.page(json.loads(path.read_text(encoding="utf-8"))), path.with_suffix(".html").read_text(encoding="utf-8"), path.name)
+
+
+class Examples(unittest.TestCase):
+    @unittest.skipUnless(has_numpy(), "there is no NumPy for this Python")
+    def test_frameworks(self):
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            runpy.run_path(str(ROOT / "apps/examples/frameworks.py"))["main"](jobs=20)
+        self.assertRegex(said.getvalue(), r"^20 of 20 frames right, 0 missed, 0 over their bound, at most \d\.\d{3} of \d\.\d{3} ms\n$")
 
 
 class Markdown(unittest.TestCase):
