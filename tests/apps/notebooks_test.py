@@ -10,13 +10,16 @@ import os
 import pathlib
 import runpy
 import sys
+import tempfile
 import unittest
+from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests/support"), str(ROOT / "runtime/api/python")]
 sys.dont_write_bytecode = True
 os.environ["TUTTI_LIBRARY"] = os.path.abspath(sys.argv[1])
 import tap
+import tutti
 
 loader = importlib.machinery.SourceFileLoader("notebook", str(ROOT / "tools/notebook"))
 notebook = importlib.util.module_from_spec(importlib.util.spec_from_loader("notebook", loader))
@@ -45,6 +48,9 @@ class Notebooks(unittest.TestCase):
     def test_schedulable(self):
         self.holds("schedulable")
 
+    def test_my_trace(self):
+        self.holds("my_trace")
+
     @unittest.skipUnless(has_numpy(), "there is no NumPy for this Python")
     def test_inspection(self):
         self.holds("inspection")
@@ -54,6 +60,17 @@ class Notebooks(unittest.TestCase):
         self.assertLessEqual({path.stem for path in paths}, {name[5:] for name in dir(self)})
         for path in paths:
             self.assertEqual(notebook.page(json.loads(path.read_text(encoding="utf-8"))), path.with_suffix(".html").read_text(encoding="utf-8"), path.name)
+
+
+class Learns(unittest.TestCase):
+    def test_what_is_no_trace_is_refused_with_its_sentence(self):
+        with tempfile.TemporaryDirectory() as folder, self.assertRaisesRegex(tutti.Error, "README.md.*no trace") as refused:
+            tutti.learn(ROOT / "README.md", folder)
+        self.assertEqual(refused.exception.kind, "input")
+
+    def test_a_program_that_is_not_there_is_named(self):
+        with mock.patch.dict(os.environ, {"PATH": "", "TUTTI_PROGRAM": ""}), self.assertRaisesRegex(tutti.Error, "the program 'tutti' is not there"):
+            tutti.learn("trace.json", "learned")
 
 
 class Examples(unittest.TestCase):

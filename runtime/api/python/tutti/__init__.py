@@ -30,10 +30,11 @@ from ._events import Ring, SharedTrigger, Stop, Trigger
 from ._interface import (Error, _ChangeRecord, _Handle, _JobRecord, _ON_CHANGE, _ON_END, _ON_JOB, _ON_RECORD, _ON_REMEDY, _ON_STEP,
                          _Program, _RingSlot, _RunOptions, _Slot, _Summary, _TaskRing, _TaskTrigger, _TaskVerdict, _backend, _call,
                          _encoded, _handle_of, _library, _number, _path, _planner, _size, _source, _whole)
+from ._learn import report_of as _report_of
 
 __all__ = ["Answer", "Batch", "BatchResult", "BatchRun", "Binding", "Buffer", "ChangeRecord", "Changes", "DeviceMemory", "Error",
-           "HostMemory", "Job", "JobRecord", "Launch", "Machine", "PreparedBatch", "Program", "Remedy", "Ring", "RingSlot", "RunRecord",
-           "Runtime", "SharedTrigger", "Stop", "TaskSet", "TaskVerdict", "Trigger", "Verdict", "planners", "version"]
+           "HostMemory", "Job", "JobRecord", "Launch", "Learned", "Machine", "PreparedBatch", "Program", "Remedy", "Ring", "RingSlot", "RunRecord",
+           "Runtime", "SharedTrigger", "Stop", "TaskSet", "TaskVerdict", "Trigger", "Verdict", "learn", "planners", "version"]
 
 
 def version() -> str:
@@ -47,6 +48,31 @@ def planners() -> list[str]:
     while name := _library.tutti_planner_name(len(found)):
         found.append(name.decode())
     return found
+
+
+# ---- what is learned
+
+
+@dataclasses.dataclass(frozen=True)
+class Learned:
+    """What a trace shows. report: as `tutti learn --json` prints it; its `replay` says how well the model predicts the trace,
+    `notes` what was left out, and `what_if` the answer to a question."""
+
+    machine: Machine
+    tasks: TaskSet
+    report: dict
+
+
+def learn(trace: str | os.PathLike, out: str | os.PathLike, *, scale: float | None = None, gpus: int | None = None,
+          machine: str | os.PathLike | None = None) -> Learned:
+    """Makes a machine and a task set of a program's trace, and asks what would still hold.
+
+    trace: an export of Nsight Systems, a trace of PyTorch or Perfetto in JSON, a journal or a trace of tutti. out: folder that
+    gets `machine.yaml`, `tasks.yaml` and `report.json`. scale, gpus, machine: what if copies were so many times as large, on so
+    many GPUs, on the machine of this file? It runs the program `tutti`, that of TUTTI_PROGRAM or of the PATH.
+    """
+    report = _report_of(trace, out, scale, gpus, machine)
+    return Learned(Machine.load(report["machine_file"]), TaskSet.load(report["tasks_file"]), report)
 
 
 # ---- what is predicted and promised
