@@ -41,13 +41,18 @@ struct TaskRow {
   std::size_t begin, end;
 };
 
+/// A closed loop has no clock: what it does holds at the pace of its longest job.
+std::int64_t period_of(const LearnedTask& task) {
+  return task.release == Release::ClosedLoop ? std::max(task.period, task.length.worst) : task.period;
+}
+
 class LearnedTaskWriter {
  public:
   LearnedTaskWriter(const RecordedTrace& trace, const LearnedTask& task, std::int64_t scale)
       : trace_(&trace), task_(&task), scale_(scale) {}
 
   TaskSpec written() {
-    TaskSpec spec{.name = task_->name, .period = duration(task_->period)};
+    TaskSpec spec{.name = task_->name, .period = duration(period_of(*task_))};
     if (task_->release == Release::Periodic) {
       spec.jitter = duration(task_->jitter);
       spec.offset = duration(task_->offset);
@@ -128,8 +133,10 @@ std::string ms_text(std::int64_t ns) { return fmt::format("{:.3f} ms", static_ca
 std::string comment_on(const LearnedTask& task) {
   std::string text = fmt::format("# {}: {} jobs, ", task.name, task.jobs.size());
   if (task.release == Release::ClosedLoop)
-    text +=
-        fmt::format("a closed loop: each begins when the one before has ended, usually {} later", ms_text(task.period));
+    text += fmt::format(
+        "a closed loop: each begins when the one before has ended, usually {} later; the period is that of "
+        "the longest one",
+        ms_text(task.period));
   else
     text += fmt::format("every {}, at most {} late{}", ms_text(task.period), ms_text(task.jitter),
                         task.skipped > 0 ? fmt::format(", {} left out", task.skipped) : "");
