@@ -40,6 +40,8 @@ constexpr std::array kTargets{
     Target{"recording", takes_recording, {}},
     Target{"copies", takes_copies, {}},
     Target{"import", takes_import, kImports},
+    Target{"nsys_trace", takes_nsys_trace, {}},
+    Target{"chrome_trace", takes_chrome_trace, {}},
     Target{"shared_words", takes_shared_words, {}},
 };
 // clang-format on

@@ -50,6 +50,8 @@ bool takes_recording(std::string_view bytes);
 bool takes_copies(std::string_view bytes);
 bool takes_import(std::string_view bytes);
 bool takes_shared_words(std::string_view bytes);
+bool takes_nsys_trace(std::string_view bytes);
+bool takes_chrome_trace(std::string_view bytes);
 bool takes_png(std::string_view bytes);
 bool takes_tiff(std::string_view bytes);
 bool takes_truth(std::string_view bytes);

@@ -19,6 +19,9 @@ namespace {
 /// A stream whose patterns explain less of its time is looked at again, with sizes of copies as powers of two.
 constexpr double kExplained = 0.9;
 
+/// With more jumps than these, what tasks show are no jumps of a clock.
+constexpr std::size_t kMostJumpsOfTrace = 16;
+
 /// What makes two operations of a stream do the same.
 enum class Sameness : std::uint8_t { Exact, NearSize };
 
@@ -104,6 +107,11 @@ std::vector<LearnedTask> find_tasks(const RecordedTrace& trace) {
       if (find_release(trace, task)) tasks.push_back(std::move(task));
     }
   join_ranks(trace, free_before, tasks);
+  // All tasks have one clock: where one shows clearly that it has jumped, it has for all of them.
+  std::vector<std::int64_t> jumps;
+  for (const LearnedTask& task : tasks) jumps.insert(jumps.end(), task.jumps.begin(), task.jumps.end());
+  if (!jumps.empty() && jumps.size() <= kMostJumpsOfTrace)
+    for (LearnedTask& task : tasks) find_release(trace, task, jumps);
   std::ranges::stable_sort(tasks, {}, [](const LearnedTask& task) { return task.starts.front(); });
   for (std::size_t i = 0; i < tasks.size(); ++i) tasks[i].name = fmt::format("task{}", i);
   return tasks;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <numeric>
 
@@ -18,6 +19,10 @@ constexpr double kMostVariation = 0.1;
 /// other than this share of a distance are equal.
 constexpr std::size_t kParts = 4, kLeastOfPart = 4;
 constexpr double kConstant = 0.003;
+/// A pattern is part of a job up to so many times.
+constexpr std::size_t kMostTimes = 8;
+/// Distances of a pattern that vary more than this share are uneven.
+constexpr double kUneven = 0.12;
 /// A gap that varies is the pause between jobs even where another gap is so much longer.
 constexpr double kNearlyLongest = 3;
 
@@ -97,6 +102,54 @@ bool go_together(const Timed& a, const Timed& b) {
     }
   if (static_cast<double>(from_start.size()) < kInTurn * more - 1) return false;
   return keeps_distance(from_start, a.distance) || keeps_distance(from_end, a.distance);
+}
+
+/// Whether the distances between the occurrences of a pattern differ: then it is none that a clock starts by itself.
+bool is_uneven(const Timed& pattern) {
+  std::vector<std::int64_t> distances;
+  for (std::size_t i = 1; i < pattern.starts.size(); ++i)
+    distances.push_back(pattern.starts[i] - pattern.starts[i - 1]);
+  return static_cast<double>(variation_of_times(distances)) > kUneven * pattern.distance;
+}
+
+/// A pattern that comes several times in each job of another one, as one pattern for each time; nothing
+/// where it does not.
+std::vector<Timed> split_by(const RecordedTrace& trace, const Timed& frequent, const Timed& other) {
+  const auto times = static_cast<std::size_t>(
+      std::llround(static_cast<double>(frequent.starts.size()) / static_cast<double>(other.starts.size())));
+  if (times < 2 || times > kMostTimes || !is_uneven(frequent)) return {};
+  std::vector<Motif> motifs(times, Motif{frequent.motif.signs, {}});
+  std::size_t complete = 0;
+  for (std::size_t i = 0; i < other.starts.size(); ++i) {
+    const auto begin = std::ranges::lower_bound(frequent.starts, other.starts[i]) - frequent.starts.begin();
+    const auto end = i + 1 < other.starts.size()
+                         ? std::ranges::lower_bound(frequent.starts, other.starts[i + 1]) - frequent.starts.begin()
+                         : std::ssize(frequent.starts);
+    if (end - begin != static_cast<std::ptrdiff_t>(times)) continue;
+    ++complete;
+    for (std::size_t rank = 0; rank < times; ++rank)
+      motifs[rank].occurrences.push_back(frequent.motif.occurrences[static_cast<std::size_t>(begin) + rank]);
+  }
+  if (static_cast<double>(complete) < kInTurn * static_cast<double>(other.starts.size())) return {};
+  std::vector<Timed> parts;
+  for (Motif& motif : motifs) {
+    parts.push_back(timed(trace, std::move(motif)));
+    if (!go_together(parts.back(), other) && !go_together(other, parts.back())) return {};
+  }
+  return parts;
+}
+
+/// Splits patterns that come several times in each job of another one.
+void split_repeated_parts(const RecordedTrace& trace, std::vector<Timed>& all) {
+  for (std::size_t a = 0; a < all.size(); ++a)
+    for (std::size_t b = 0; b < all.size(); ++b) {
+      std::vector<Timed> parts = a != b && all[a].starts.size() > all[b].starts.size() ? split_by(trace, all[a], all[b])
+                                                                                       : std::vector<Timed>{};
+      if (parts.empty()) continue;
+      all[a] = std::move(parts.front());
+      all.insert(all.end(), std::move_iterator(parts.begin() + 1), std::move_iterator(parts.end()));
+      break;
+    }
 }
 
 struct JoinedParts {
@@ -193,6 +246,7 @@ JobList jobs_of(const Cycle& cycle) {
 std::vector<JobList> joined_motifs(const RecordedTrace& trace, std::vector<Motif> motifs) {
   std::vector<Timed> all;
   for (Motif& motif : motifs) all.push_back(timed(trace, std::move(motif)));
+  split_repeated_parts(trace, all);
   JoinedParts groups(all.size());
   for (std::size_t a = 0; a < all.size(); ++a)
     for (std::size_t b = 0; b < all.size(); ++b)

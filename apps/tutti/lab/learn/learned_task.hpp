@@ -47,11 +47,12 @@ struct LearnedTask {
   std::string name = {};
   Release release = Release::Periodic;
   std::uint16_t process = 0;
-  std::int64_t period = 0;                            ///< ns; of a loop the usual distance of two starts
-  std::int64_t jitter = 0;                            ///< ns, seen
-  std::int64_t offset = 0;                            ///< ns from the trace's first operation
-  SeenTime length = {};                               ///< of a job, from its first operation to its last end
-  std::uint64_t skipped = 0;                          ///< periods without a job between two jobs
+  std::int64_t period = 0;               ///< ns; of a loop the usual distance of two starts
+  std::int64_t jitter = 0;               ///< ns, seen
+  std::int64_t offset = 0;               ///< ns from the trace's first operation
+  SeenTime length = {};                  ///< of a job, from its first operation to its last end
+  std::vector<std::int64_t> jumps = {};  ///< ns, starts of the first jobs behind a jump of the recorder's clock
+  std::uint64_t skipped = 0;             ///< periods without a job between two jobs
   std::vector<LearnedOperation> operations = {};      ///< by step, then by row, in order
   std::vector<std::vector<std::uint32_t>> jobs = {};  ///< [job][operation] position in the trace, or `kMissing`
   std::vector<std::int64_t> starts = {};              ///< [job] ns

@@ -125,8 +125,9 @@ double robust_slope(const std::vector<double>& starts, const StartClock& clock) 
   return median(std::move(slopes));
 }
 
-StartClock clock_of(const std::vector<double>& starts, double usual_distance) {
-  StartClock clock{usual_distance, {}, {0}};
+/// @param segments  first jobs behind known jumps, and 0; rising
+StartClock clock_of(const std::vector<double>& starts, double usual_distance, std::vector<std::size_t> segments) {
+  StartClock clock{usual_distance, {}, std::move(segments)};
   count_periods(starts, clock);
   if (const double slope = robust_slope(starts, clock); slope > 0) clock.period = slope;
   count_periods(starts, clock);
@@ -165,7 +166,7 @@ bool drifts(const std::vector<double>& starts, const std::vector<double>& pauses
 
 }  // namespace
 
-bool find_release(const RecordedTrace& trace, LearnedTask& task) {
+bool find_release(const RecordedTrace& trace, LearnedTask& task, std::span<const std::int64_t> jumps) {
   std::vector<double> starts, distances, pauses;
   const std::int64_t first = trace.operations.front().start;
   for (const std::int64_t start : task.starts) starts.push_back(static_cast<double>(start - first));
@@ -175,6 +176,7 @@ bool find_release(const RecordedTrace& trace, LearnedTask& task) {
   }
   const double distance = std::max(1.0, median(distances));
   task.skipped = 0;
+  task.jumps.clear();
   task.offset = task.starts.front() - first;
   if (static_cast<double>(task.length.usual) > kFills * distance || drifts(starts, pauses, distance)) {
     task.release = Release::ClosedLoop;
@@ -182,7 +184,17 @@ bool find_release(const RecordedTrace& trace, LearnedTask& task) {
     task.jitter = 0;
     return true;
   }
-  const StartClock clock = clock_of(starts, distance);
+  std::vector<std::size_t> segments{0};
+  for (const std::int64_t jump : jumps) {
+    const auto behind = static_cast<std::size_t>(std::ranges::lower_bound(task.starts, jump) - task.starts.begin());
+    if (behind > 0 && behind < task.starts.size()) segments.push_back(behind);
+  }
+  std::ranges::sort(segments);
+  const auto doubled = std::ranges::unique(segments);
+  segments.erase(doubled.begin(), doubled.end());
+  const StartClock clock = clock_of(starts, distance, std::move(segments));
+  for (const std::size_t first_behind : clock.segments)
+    if (first_behind > 0) task.jumps.push_back(task.starts[first_behind]);
   const std::vector<double> residuals = residuals_of(starts, clock);
   double jitter = 0;
   std::vector<double> away;  // from the middle of its segment

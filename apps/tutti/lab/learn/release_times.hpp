@@ -1,4 +1,6 @@
 #pragma once
+#include <span>
+
 #include "apps/tutti/lab/learn/learned_task.hpp"
 
 namespace tutti::internal {
@@ -8,6 +10,7 @@ namespace tutti::internal {
 /// own.
 /// @heuristic
 /// @return whether jobs come as that says: most within half a period, and one period in four at least has one
-bool find_release(const RecordedTrace& trace, LearnedTask& task);
+/// @param jumps  ns, where other tasks show that the clock has jumped
+bool find_release(const RecordedTrace& trace, LearnedTask& task, std::span<const std::int64_t> jumps = {});
 
 }  // namespace tutti::internal
