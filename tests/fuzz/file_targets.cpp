@@ -23,6 +23,8 @@ constexpr std::array<std::string_view, 9> kImports{"tests/golden/import/hwloc.xm
                                                    "tests/golden/import/topologies/power9.xml",
                                                    "tests/golden/import/topologies/four-that-contend.json"};
 
+constexpr std::array<std::string_view, 1> kModels{"tests/golden/import/camera.amxmi"};
+
 // A row a target.
 // clang-format off
 constexpr std::array kTargets{
@@ -40,6 +42,7 @@ constexpr std::array kTargets{
     Target{"recording", takes_recording, {}},
     Target{"copies", takes_copies, {}},
     Target{"import", takes_import, kImports},
+    Target{"model", takes_model, kModels},
     Target{"shared_words", takes_shared_words, {}},
 };
 // clang-format on
