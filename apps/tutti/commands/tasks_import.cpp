@@ -76,8 +76,7 @@ void add_tasks_import(programs::CommandLine& tasks) {
       "a\n"
       "task set has no place for. Without --out it goes to standard output.\n"
       "Example:\n"
-      "  tutti tasks import challenge.amxmi --machine configs/machines/jetson-agx-orin.yaml --out tasks.yaml && tutti "
-      "check "
+      "  tutti tasks import challenge.amxmi --machine configs/machines/jetson-tx2.yaml --out tasks.yaml && tutti check "
       "tasks.yaml");
   const auto options = std::make_shared<TasksImportOptions>();
   command.add("file", &options->path, "AMALTHEA model").required().file();

@@ -71,6 +71,15 @@ class Import(Programs):
             self.assertIn(run.returncode, (0, 2), f"{trial}: {run.stderr}")
             self.assertEqual(run.stderr.count("\n"), 1 if run.returncode else 0, run.stderr)
 
+    # The model's own figures: the detection is due after 66 ms and has a kernel of 116 ms, four kernels share one GPU.
+    def test_the_shipped_challenge_is_refused_for_its_deadlines(self):
+        verdict = self.object_of(1, "check", "configs/tasks/waters-2019.yaml", "--json")
+        self.assertEqual(verdict["verdict"], "not_schedulable")
+        wcets = {task["name"]: task["wcet_ms"] for task in verdict["tasks"]}
+        self.assertEqual(len(wcets), 10)
+        self.assertAlmostEqual(wcets["Planner"], 26483822 / 2e6, places=3)
+        self.assertGreater(wcets["PRE_Detection_gpu_POST"], 174e6 / 1.5e6)
+
 
 if __name__ == "__main__":
     sys.exit(main())
