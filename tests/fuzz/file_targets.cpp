@@ -23,6 +23,8 @@ constexpr std::array<std::string_view, 9> kImports{"tests/golden/import/hwloc.xm
                                                    "tests/golden/import/topologies/power9.xml",
                                                    "tests/golden/import/topologies/four-that-contend.json"};
 
+constexpr std::array<std::string_view, 1> kModels{"tests/golden/import/camera.amxmi"};
+
 // A row a target.
 // clang-format off
 constexpr std::array kTargets{
@@ -42,6 +44,7 @@ constexpr std::array kTargets{
     Target{"import", takes_import, kImports},
     Target{"nsys_trace", takes_nsys_trace, {}},
     Target{"chrome_trace", takes_chrome_trace, {}},
+    Target{"model", takes_model, kModels},
     Target{"shared_words", takes_shared_words, {}},
 };
 // clang-format on

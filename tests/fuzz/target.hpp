@@ -49,6 +49,7 @@ bool takes_journal(std::string_view bytes);
 bool takes_recording(std::string_view bytes);
 bool takes_copies(std::string_view bytes);
 bool takes_import(std::string_view bytes);
+bool takes_model(std::string_view bytes);
 bool takes_shared_words(std::string_view bytes);
 bool takes_nsys_trace(std::string_view bytes);
 bool takes_chrome_trace(std::string_view bytes);

@@ -53,6 +53,7 @@ constexpr std::array kRecords{RecordSchema{"bench-methods", schema_of_output<Met
                               RecordSchema{"report", schema_of_output<ReportOutput>},
                               RecordSchema{"run", schema_of_output<RunOutput>},
                               RecordSchema{"tasks-expand", schema_of_output<TasksExpandOutput>},
+                              RecordSchema{"tasks-import", schema_of_output<TasksImportOutput>},
                               RecordSchema{"topology-import", schema_of_output<TopologyImportOutput>},
                               RecordSchema{"topology-show", schema_of_output<TopologyShowOutput>},
                               RecordSchema{"trigger", schema_of_output<TriggerOutput>},

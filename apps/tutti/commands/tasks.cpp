@@ -5,6 +5,7 @@
 #include "apps/output_file.hpp"
 #include "apps/tutti/commands/command.hpp"
 #include "apps/tutti/commands/file_kind.hpp"
+#include "apps/tutti/commands/tasks_import.hpp"
 #include "apps/tutti/formats/job_csv.hpp"
 #include "apps/tutti/reports/job_set_output.hpp"
 #include "apps/tutti/reports/report.hpp"
@@ -127,6 +128,7 @@ void add_tasks(programs::CommandLine& program) {
   expand.add("--partition", &options->partition,
              "whose jobs, by number as 'tutti check' gives it; for sets that fall into several");
   expand.runs([options] { return expand_tasks(*options); });
+  add_tasks_import(command);
 }
 
 }  // namespace tutti::internal

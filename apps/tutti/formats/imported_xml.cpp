@@ -1,19 +1,16 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <iterator>
 #include <map>
-#include <memory>
 #include <set>
 
 #include <fmt/format.h>
-#include <libxml/parser.h>
-#include <libxml/tree.h>
 
 #include "apps/tutti/formats/imported_host.hpp"
+#include "apps/tutti/formats/xml_element.hpp"
 #include "model/base/document.hpp"
 #include "model/base/joined.hpp"
 #include "runtime/doctor/host_files.hpp"
@@ -21,63 +18,7 @@
 namespace tutti::internal {
 namespace {
 
-using Document = std::unique_ptr<xmlDoc, void (*)(xmlDoc*)>;
-
-Document parse_xml(const std::string& text, const std::string& name) {
-  constexpr int kOptions = XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING;  // no entity is expanded
-  Document document(xmlReadMemory(text.data(), static_cast<int>(text.size()), name.c_str(), nullptr, kOptions),
-                    xmlFreeDoc);
-  // hwloc names its DTD, which is not read. What a file declares itself could expand to any length.
-  if (document && document->intSubset != nullptr && document->intSubset->children != nullptr)
-    fail({name, 1, 1}, "this XML declares entities in its DOCTYPE; write it without any, as hwloc and NCCL do");
-  if (document) return document;
-  const xmlError* const error = xmlGetLastError();
-  std::string reason = error != nullptr && error->message != nullptr ? error->message : "not known";
-  reason = reason.substr(0, reason.find('\n'));  // what follows is the text itself
-  fail({name, error != nullptr ? error->line : 1, error != nullptr ? std::max(error->int2, 1) : 1},
-       fmt::format("this is no whole XML: {}; write the file again", reason));
-}
-
-/// An element with its place.
-class Element {
- public:
-  Element(const xmlNode* node, const std::string& file) : node_(node), file_(&file) {}
-
-  [[nodiscard]] std::string_view name() const { return reinterpret_cast<const char*>(node_->name); }
-  [[nodiscard]] Place place() const { return {*file_, static_cast<int>(xmlGetLineNo(node_)), 1}; }
-  [[nodiscard]] std::string attribute(const char* key) const {
-    xmlChar* const value = xmlGetProp(node_, reinterpret_cast<const xmlChar*>(key));
-    std::string text = value == nullptr ? "" : reinterpret_cast<const char*>(value);
-    xmlFree(value);
-    return text;
-  }
-  [[nodiscard]] std::string text() const {
-    xmlChar* const content = xmlNodeGetContent(node_);
-    std::string text = content == nullptr ? "" : reinterpret_cast<const char*>(content);
-    xmlFree(content);
-    return text;
-  }
-  [[nodiscard]] std::vector<Element> children() const {
-    std::vector<Element> all;
-    for (const xmlNode* child = node_->children; child != nullptr; child = child->next)
-      if (child->type == XML_ELEMENT_NODE) all.emplace_back(child, *file_);
-    return all;
-  }
-  /// An attribute that must be a whole number.
-  [[nodiscard]] int whole(const char* key, int least, int most) const {
-    const std::string text = attribute(key);
-    int value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || end != text.data() + text.size() || value < least || value > most)
-      fail(place(), fmt::format("'{:.80}' is no {} of <{}>; it is a whole number from {} to {}", text, key, name(),
-                                least, most));
-    return value;
-  }
-
- private:
-  const xmlNode* node_;
-  const std::string* file_;
-};
+using Element = XmlElement;
 
 std::string lower(std::string text) {
   std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -89,11 +30,6 @@ std::string bus_id_of(const Element& element, const char* key) {
   if (id.size() < 7 || id.find(':') == std::string::npos || id.find('.') == std::string::npos)
     fail(element.place(), fmt::format("'{:.80}' is no bus id of <{}>; it looks like 0000:06:00.0", id, element.name()));
   return id;
-}
-
-void check_level(const Element& element, int level) {
-  constexpr int kMostLevels = 64;
-  if (level > kMostLevels) fail(element.place(), "this is nested deeper than any host; write the file again");
 }
 
 constexpr double kMbpsOfNvlink = 25000;  // by its standard, since V100
@@ -179,7 +115,7 @@ class HwlocReader {
   }
 
   void visit(const Element& object, std::set<int> near, std::vector<PciBridge> path, int level) {
-    check_level(object, level);
+    check_level(object, level, "any host");
     if (object.name() != "object") return;
     const std::string type = object.attribute("type");
     if (type == "Machine" && machines_++ > 0)
@@ -369,7 +305,7 @@ class NcclReader {
   }
 
   static bool has_gpu_element(const Element& element, int level) {
-    check_level(element, level);
+    check_level(element, level, "any host");
     return element.name() == "gpu" || std::ranges::any_of(element.children(), [&](const Element& child) {
              return has_gpu_element(child, level + 1);
            });
@@ -382,7 +318,7 @@ class NcclReader {
   }
 
   void visit(const Element& pci, int node, const std::vector<PciBridge>& path, int level) {
-    check_level(pci, level);
+    check_level(pci, level, "any host");
     if (pci.name() != "pci") return;
     const std::string id = bus_id_of(pci, "busid");
     std::vector<PciBridge> below = path;
@@ -459,7 +395,7 @@ class NcclReader {
 }  // namespace
 
 ImportedHost read_host_xml(const std::string& text, const std::string& name) {
-  const Document document = parse_xml(text, name);
+  const XmlDocument document = parse_xml(text, name, "hwloc and NCCL do");
   const Element root(xmlDocGetRootElement(document.get()), name);
   if (root.name() == "topology") return HwlocReader().read(root);
   if (root.name() == "system") return NcclReader().read(root);

@@ -8,7 +8,7 @@
 #include "apps/tutti/reports/verdict_output.hpp"
 #include "sched/tasks/executed_job.hpp"
 
-/// The outputs of `check --jobs` and `tasks expand`. Ids are those of the file.
+/// The outputs of `check --jobs`, `tasks expand` and `tasks import`. Ids are those of the file.
 namespace tutti::internal {
 
 /// A time in halves of a nanosecond: a whole number where it is one.
@@ -126,6 +126,27 @@ struct Record<TasksExpandOutput> {
       Field{"count", &TasksExpandOutput::count}.means("number of jobs"),
       Field{"out", &TasksExpandOutput::out}.means("file that has the jobs; null: the next key has them"),
       Field{"jobs", &TasksExpandOutput::jobs}.means("the jobs; null: a file has them")};
+};
+
+struct TasksImportOutput {
+  SchemaVersion schema_version = {};
+  std::string source = {};
+  std::size_t tasks = 0;
+  int cores = 0, gpus = 0;
+  std::vector<std::string> notes = {};
+  std::optional<std::string> out = {};
+};
+template <>
+struct Record<TasksImportOutput> {
+  static constexpr std::tuple fields{
+      Field{"schema_version", &TasksImportOutput::schema_version}.means("version of these keys"),
+      Field{"source", &TasksImportOutput::source}.means("format of the model"),
+      Field{"tasks", &TasksImportOutput::tasks}.means("number of tasks"),
+      Field{"cores", &TasksImportOutput::cores}.means("number of cores of the model"),
+      Field{"gpus", &TasksImportOutput::gpus}.means("number of GPUs of the model"),
+      Field{"notes", &TasksImportOutput::notes}.means(
+          "what a task set has no place for, or looks like a mistake, a sentence each"),
+      Field{"out", &TasksImportOutput::out}.means("task set that was written; null: none")};
 };
 
 }  // namespace tutti::internal

@@ -14,7 +14,7 @@ namespace tutti::internal {
 namespace {
 
 std::string three_digits(double value) { return fmt::format("{:.3f}", value); }
-std::string percent(double share) { return fmt::format("{:+.1f}", 100 * share); }
+std::string signed_percent(double share) { return fmt::format("{:+.1f}", 100 * share); }
 
 double gain_over_best(const MethodRuns& runs) { return runs.gain_over(runs.best_other()); }
 double uncertainty_over_best(const MethodRuns& runs) { return runs.uncertainty_of_gain_over(runs.best_other()); }
@@ -44,7 +44,7 @@ std::vector<std::string> gains_row(std::string name, std::span<const MethodRuns*
   const auto median_of = [&](auto gain) {
     std::vector<double> gains;
     for (const MethodRuns* runs : workloads) gains.push_back(gain(*runs));
-    return percent(median(gains));
+    return signed_percent(median(gains));
   };
   std::vector<std::string> row{std::move(name)};
   for (std::size_t other = 1; other < workloads.front()->ms.size(); ++other)
@@ -93,8 +93,8 @@ void add_search_rows(programs::Table& table, const MethodsRecord& record, std::s
       sum += runs->gain_over(other, search);
       if (runs->gain_over(other, search) < worst->gain_over(other, search)) worst = runs;
     }
-    mean.push_back(percent(sum / static_cast<double>(workloads.size())));
-    least.push_back(percent(worst->gain_over(other, search)));
+    mean.push_back(signed_percent(sum / static_cast<double>(workloads.size())));
+    least.push_back(signed_percent(worst->gain_over(other, search)));
     const double uncertainty = worst->uncertainty_of_gain_over(other, search);
     known.push_back(std::isfinite(uncertainty) ? fmt::format("{:.1f}", 100 * uncertainty) : "");
   }

@@ -81,6 +81,7 @@ class OutputFiles(Programs):
             ("topology", "show", "configs/machines/h200x4.yaml", "--svg", svg): (svg,),
             ("verify", EXAMPLE, "--backend", "sim", "--out", self.folder / "v.json"): (self.folder / "v.json",),
             ("tasks", "expand", "configs/tasks/periodic-offsets.yaml", "--out", self.folder / "jobs.csv"): (self.folder / "jobs.csv",),
+            ("tasks", "import", "tests/golden/import/camera.amxmi", "--out", self.folder / "set.yaml"): (self.folder / "set.yaml",),
             ("check", "configs/tasks/alarm-behind-image.yaml", "--counter-example", self.folder / "misses.yaml"): (self.folder / "misses.yaml",),
         }
         for words, files in commands.items():

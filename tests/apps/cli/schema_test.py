@@ -69,6 +69,7 @@ OUTPUTS = {
             ["run", "{}/two.yaml", "--clock", "virtual", "--jobs", "8", "--faults", "{}/lost.yaml"], ["run", "{}/small.yaml", "--clock", "virtual", "--endless", "--faults", "{}/lost.yaml"], ["run", "{}/small.yaml", "--clock", "virtual", "--for", "300ms", "--changes", "{}/changes.yaml"],
             ["run", "{}/small.yaml", "--clock", "real", "--jobs", "2"], ["run", LED, "--jobs", "3"]],
     "tasks-expand": [["tasks", "expand", OFFSETS], ["tasks", "expand", OFFSETS, "--out", "{}/other.csv"]],
+    "tasks-import": [["tasks", "import", "tests/golden/import/camera.amxmi"], ["tasks", "import", "tests/golden/import/camera.amxmi", "--out", "{}/t.yaml"]],
     "topology-detect": [],
     "topology-import": [["topology", "import", f"tests/golden/import/{name}"] for name in ("hwloc.xml", "nvbandwidth.json", "topologies/three-and-three.txt")] + [["topology", "import", "tests/golden/import/nccl.xml", "--out", "{}/m.yaml"]],
     "topology-show": [["topology", "show", f"configs/machines/{name}.yaml"] for name in ("h200x4", "two-sockets", "inspection-camera", "pageable")],

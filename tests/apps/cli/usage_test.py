@@ -13,7 +13,7 @@ WITHOUT_RESULTS = ("accelerate", "completion", "manual", "schema")  # standard o
 
 class Usage(Programs):
     def test_help_has_an_example_everywhere(self):
-        for words in ([], ["predict"], ["check"], ["compare"], ["run"], ["calibrate"], ["topology"], ["topology", "show"], ["topology", "detect"], ["topology", "import"], ["bench"], ["bench", "methods"], ["bench", "copies"], ["bench", "transfers"], ["verify"], ["report"], ["capacity"], ["doctor"], ["advise"], ["tasks"], ["tasks", "expand"]):
+        for words in ([], ["predict"], ["check"], ["compare"], ["run"], ["calibrate"], ["topology"], ["topology", "show"], ["topology", "detect"], ["topology", "import"], ["bench"], ["bench", "methods"], ["bench", "copies"], ["bench", "transfers"], ["verify"], ["report"], ["capacity"], ["doctor"], ["advise"], ["tasks"], ["tasks", "expand"], ["tasks", "import"]):
             run = self.tutti(*words, "--help")
             self.assertEqual(run.returncode, 0)
             self.assertIn("Example", run.stdout)
@@ -87,7 +87,7 @@ tasks:
 
     def test_a_missing_command_is_named(self):
         self.refuses(self.tutti("topology"), "a command is missing: one of show, detect, import; 'tutti topology --help'")
-        self.refuses(self.tutti("-v", "tasks"), "a command is missing: one of expand; 'tutti tasks --help'")
+        self.refuses(self.tutti("-v", "tasks"), "a command is missing: one of expand, import; 'tutti tasks --help'")
         self.refuses(self.tutti(), "a command is missing: one of ", "'tutti --help'")
 
     def test_a_typo_is_guessed(self):
