@@ -15,14 +15,16 @@ namespace {
 
 /// A rate of links that no copy of the trace has used.
 constexpr double kGuessedRate = 25;
+/// Rates beyond these are damage of the trace, GB/s.
+constexpr double kLowestRate = 0.001, kHighestRate = 10'000;
 /// Copies together are slower than alone where they reach less than this share of the sum.
 constexpr double kSumWhereFree = 0.97;
 /// Ports were active together where they were for this long, ns.
 constexpr double kLongEnough = 50'000;
 
 /// Rates as files have them, to the safe side where they are guaranteed.
-GBps nearest(double rate) { return {std::max(0.001, std::round(rate * 1000) / 1000)}; }
-GBps below(double rate) { return {std::max(0.001, std::floor(rate * 1000) / 1000)}; }
+GBps nearest(double rate) { return {std::clamp(std::round(rate * 1000) / 1000, kLowestRate, kHighestRate)}; }
+GBps below(double rate) { return {std::clamp(std::floor(rate * 1000) / 1000, kLowestRate, kHighestRate)}; }
 Bandwidth bandwidth_of(double usual, double lowest) {
   const GBps guaranteed = below(std::min(usual, lowest > 0 ? lowest : usual));
   return {std::max(nearest(usual), guaranteed), guaranteed};
