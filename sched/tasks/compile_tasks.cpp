@@ -468,10 +468,18 @@ Expected<TaskSet> compile_on(const TaskSetSpec& spec, const std::optional<Topolo
   return set;
 }
 
-/// The same set as a GPU leads it. @pre `can_be_led`
+/// The same set as a GPU leads it: its copies may go by other methods, and so by more lanes, than those of the host.
+/// @pre `can_be_led`
 TaskSet compile_led(const TaskSetSpec& spec, const TaskSet& by_host) {
-  auto set = compile_on(spec, by_host.machine->led_by_gpu(lanes_beside(by_host, false)), {});
-  TUTTI_EXPECTS(set.has_value(), "costs around jobs make no fault");
+  std::optional<TaskSet> set;
+  std::size_t lanes = 0, found = lanes_beside(by_host, false);
+  do {
+    lanes = found;
+    auto made = compile_on(spec, by_host.machine->led_by_gpu(lanes), {});
+    TUTTI_EXPECTS(made.has_value(), "costs around jobs make no fault");
+    set = *std::move(made);
+    found = lanes_beside(*set, false);
+  } while (found > lanes);
   set->led_by_gpu = true;
   if (set->overlap == Overlap::Auto && !can_be_led_overlapping(*set)) set->overlap = Overlap::Off;
   return *std::move(set);
