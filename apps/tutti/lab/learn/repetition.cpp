@@ -8,7 +8,7 @@ namespace tutti::internal {
 namespace {
 
 /// Operations that are looked at together: one alone comes too often to say where a pattern begins again.
-constexpr std::size_t kTogether = 3;
+constexpr std::size_t kAlike = 3;
 /// Earlier places of the same operations whose distances are counted.
 constexpr std::size_t kEarlier = 4;
 /// Distances that are tried, the most frequent first.
@@ -31,7 +31,7 @@ std::vector<std::size_t> distances_of(std::span<const SequenceItem> items) {
   std::uint64_t together = 0;
   for (std::size_t i = 0; i < items.size(); ++i) {
     together = 0;
-    for (std::size_t j = 0; j < kTogether; ++j)
+    for (std::size_t j = 0; j < kAlike; ++j)
       together = together * 0x9E3779B97F4A7C15ULL + (i >= j ? items[i - j].sign + 1 : 0);
     auto [place, is_new] = seen.try_emplace(together);
     if (is_new) place->second.fill(kMissing);

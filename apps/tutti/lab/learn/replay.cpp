@@ -15,7 +15,7 @@ namespace tutti::internal {
 namespace {
 
 constexpr std::uint32_t kNoTask = ~std::uint32_t{0};
-constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kNoEvent = std::numeric_limits<double>::infinity();
 
 /// One copy or kernel of one job.
 struct Work {
@@ -54,9 +54,9 @@ class Replay {
   std::vector<std::int64_t> run() {
     add_all();
     while (true) {
-      const double next_event = events_.empty() ? kNever : events_.top().time;
+      const double next_event = events_.empty() ? kNoEvent : events_.top().time;
       const double next_copy = first_copy_end();
-      if (next_event == kNever && next_copy == kNever) break;
+      if (next_event == kNoEvent && next_copy == kNoEvent) break;
       if (next_copy <= next_event) {
         pass(next_copy);
         end_copies();
@@ -187,7 +187,7 @@ class Replay {
   }
   double first_copy_end() {
     find_rates();
-    double first = kNever;
+    double first = kNoEvent;
     for (const ActiveCopy& copy : copies_) first = std::min(first, now_ + copy.setup + copy.bytes / copy.rate);
     return first;
   }
@@ -201,7 +201,7 @@ class Replay {
   }
   void end_copies() {
     std::vector<Work> ended;
-    double first = kNever;  // what is left of it is rounding
+    double first = kNoEvent;  // what is left of it is rounding
     for (const ActiveCopy& copy : copies_) first = std::min(first, copy.setup + copy.bytes / copy.rate);
     std::erase_if(copies_, [&](const ActiveCopy& copy) {
       if (copy.setup + copy.bytes / copy.rate > first) return false;
