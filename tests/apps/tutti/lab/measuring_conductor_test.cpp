@@ -48,7 +48,7 @@ TEST(MeasuringConductor, TimesAreThoseOfTheMachine) {
     if (sample.on_all) streams.insert(batch.streams().size());
   }
   EXPECT_EQ(streams, std::set{station.machine.gpus().size()});
-  EXPECT_EQ(lanes.size(), 2U);
+  EXPECT_EQ(lanes.size(), 3U);
   EXPECT_EQ(works, (std::set{CostWork::Up, CostWork::Down, CostWork::Peer, CostWork::Kernel, CostWork::LoneKernels}));
 }
 
