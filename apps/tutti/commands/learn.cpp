@@ -15,6 +15,7 @@
 #include "apps/tutti/lab/learn/read_trace.hpp"
 #include "apps/tutti/reports/learn_report.hpp"
 #include "apps/tutti/reports/report.hpp"
+#include "model/base/document.hpp"
 #include "model/machine/machine_yaml.hpp"
 #include "sched/overlap/overlap_verdict.hpp"
 
@@ -68,11 +69,7 @@ Expected<void> write_question(const LearnCommand& command, const RecordedTrace& 
   const bool other_gpus = gpus != trace.gpus && !command.machine;
   const std::vector<LearnedTask> tasks = on_gpus(learned.tasks, trace.gpus, gpus);
   std::string machine = other_gpus ? kWhatIfMachineFile : kMachineFile;
-  if (command.machine)
-    machine = std::filesystem::absolute(*command.machine)
-                  .lexically_normal()
-                  .lexically_relative(std::filesystem::absolute(command.out).lexically_normal())
-                  .string();
+  if (command.machine) machine = path_from(command.out, *command.machine);
   TaskSetSpec set = learned_task_set(trace, tasks, machine);
   set.parameters[kScale] =
       Bytes{std::max<std::int64_t>(1, std::llround(static_cast<double>(set.parameters[kScale].count) * command.scale))};

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
 #include <numeric>
-#include <optional>
 
 #include "apps/tutti/lab/learn/medians.hpp"
 
@@ -15,14 +15,6 @@ namespace {
 constexpr double kAlways = 0.95;
 /// A longer gap between a kernel and what is before it is a step of the host, ns.
 constexpr std::int64_t kHostGap = 20'000;
-
-std::int64_t start_of(const RecordedTrace& trace, std::span<const std::uint32_t> job) {
-  std::optional<std::int64_t> start;
-  for (const std::uint32_t place : job)
-    if (place != kMissing)
-      start = std::min(start.value_or(trace.operations[place].start), trace.operations[place].start);
-  return start.value_or(0);
-}
 
 /// The positions of the operations by their usual start.
 std::vector<std::size_t> by_start(const RecordedTrace& trace, const LearnedTask& task) {
@@ -107,21 +99,9 @@ class StepFinder {
   std::uint32_t step_ = 0;
 };
 
-template <class T>
-std::vector<T> permuted(const std::vector<T>& values, std::span<const std::size_t> order) {
-  std::vector<T> result;
-  result.reserve(values.size());
-  for (const std::size_t i : order) result.push_back(values[i]);
-  return result;
-}
-
 void permute(LearnedTask& task, std::span<const std::size_t> order) {
   if (!task.operations.empty()) task.operations = permuted(task.operations, order);
   for (auto& job : task.jobs) job = permuted(job, order);
-}
-
-std::size_t engine_of(const RecordedOperation& operation) {
-  return operation.gpu * std::size_t{4} + static_cast<std::size_t>(operation.kind);
 }
 
 /// Walks through the operations of one job, and knows when each was ready.
@@ -154,27 +134,44 @@ class JobWalk {
 
 }  // namespace
 
+std::int64_t start_of_job(const RecordedTrace& trace, std::span<const std::uint32_t> job) {
+  std::int64_t start = std::numeric_limits<std::int64_t>::max();
+  for (const std::uint32_t place : job)
+    if (place != kMissing) start = std::min(start, trace.operations[place].start);
+  return start;
+}
+
+std::int64_t end_of_job(const RecordedTrace& trace, std::span<const std::uint32_t> job) {
+  std::int64_t end = std::numeric_limits<std::int64_t>::min();
+  for (const std::uint32_t place : job)
+    if (place != kMissing) end = std::max(end, trace.operations[place].end);
+  return end;
+}
+
+std::vector<std::size_t> by_step(std::span<const LearnedOperation> operations) {
+  std::vector<std::size_t> order(operations.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return std::pair(operations[i].step, operations[i].row); });
+  return order;
+}
+
 void find_order(const RecordedTrace& trace, LearnedTask& task) {
   task.starts.clear();
-  for (const auto& job : task.jobs) task.starts.push_back(start_of(trace, job));
+  for (const auto& job : task.jobs) task.starts.push_back(start_of_job(trace, job));
   permute(task, by_start(trace, task));
   task.operations.clear();
   for (std::size_t i = 0; i < task.jobs.front().size(); ++i)
     task.operations.push_back(learned(example_of(trace, task, i)));
   StepFinder finder(trace, task);
   for (std::size_t i = 0; i < task.operations.size(); ++i) finder.place(i);
-  std::vector<std::size_t> order(task.operations.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, {},
-                           [&](std::size_t i) { return std::pair(task.operations[i].step, task.operations[i].row); });
-  permute(task, order);
+  permute(task, by_step(task.operations));
 }
 
 std::vector<std::int64_t> engine_free_before(const RecordedTrace& trace) {
   std::vector<std::int64_t> free(trace.operations.size(), std::numeric_limits<std::int64_t>::min());
-  std::vector<std::int64_t> ends(trace.gpus * 4, std::numeric_limits<std::int64_t>::min());
+  std::vector<std::int64_t> ends(trace.engines(), std::numeric_limits<std::int64_t>::min());
   for (std::size_t i = 0; i < free.size(); ++i) {
-    std::int64_t& end = ends[engine_of(trace.operations[i])];
+    std::int64_t& end = ends[recorded_engine(trace.operations[i])];
     free[i] = end;
     end = std::max(end, trace.operations[i].end);
   }

@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "apps/tutti/lab/learn/job_order.hpp"
 #include "apps/tutti/lab/learn/medians.hpp"
 
 namespace tutti::internal {
@@ -33,25 +34,20 @@ struct Timed {
   double distance = 0;  // usual, between occurrences
 };
 
+std::vector<std::int64_t> distances_between(std::span<const std::int64_t> starts) {
+  std::vector<std::int64_t> distances;
+  for (std::size_t i = 1; i < starts.size(); ++i) distances.push_back(starts[i] - starts[i - 1]);
+  return distances;
+}
+
 Timed timed(const RecordedTrace& trace, Motif motif) {
   Timed timed;
   for (const auto& places : motif.occurrences) {
-    std::int64_t start = 0, end = 0;
-    bool any = false;
-    for (const std::uint32_t place : places) {
-      if (place == kMissing) continue;
-      const RecordedOperation& operation = trace.operations[place];
-      start = any ? std::min(start, operation.start) : operation.start;
-      end = any ? std::max(end, operation.end) : operation.end;
-      any = true;
-    }
-    timed.starts.push_back(start);
-    timed.ends.push_back(end);
+    timed.starts.push_back(start_of_job(trace, places));
+    timed.ends.push_back(end_of_job(trace, places));
   }
   timed.motif = std::move(motif);
-  std::vector<std::int64_t> distances;
-  for (std::size_t i = 1; i < timed.starts.size(); ++i) distances.push_back(timed.starts[i] - timed.starts[i - 1]);
-  timed.distance = static_cast<double>(median_time(std::move(distances)));
+  timed.distance = static_cast<double>(median_time(distances_between(timed.starts)));
   return timed;
 }
 
@@ -106,10 +102,7 @@ bool go_together(const Timed& a, const Timed& b) {
 
 /// Whether the distances between the occurrences of a pattern differ: then it is none that a clock starts by itself.
 bool is_uneven(const Timed& pattern) {
-  std::vector<std::int64_t> distances;
-  for (std::size_t i = 1; i < pattern.starts.size(); ++i)
-    distances.push_back(pattern.starts[i] - pattern.starts[i - 1]);
-  return static_cast<double>(variation_of_times(distances)) > kUneven * pattern.distance;
+  return static_cast<double>(variation_of_times(distances_between(pattern.starts))) > kUneven * pattern.distance;
 }
 
 /// A pattern that comes several times in each job of another one, as one pattern for each time; nothing

@@ -1,10 +1,10 @@
 #include "apps/tutti/lab/learn/joined_ranks.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 
 #include "apps/tutti/lab/learn/job_order.hpp"
+#include "apps/tutti/lab/learn/medians.hpp"
 #include "apps/tutti/lab/learn/release_times.hpp"
 
 namespace tutti::internal {
@@ -35,9 +35,7 @@ std::optional<std::vector<std::uint32_t>> in_step(const LearnedTask& a, const Le
     away.push_back(b.starts[at] - a.starts[i]);
   }
   if (away.empty()) return std::nullopt;
-  std::vector<std::int64_t> sorted = away;
-  std::ranges::sort(sorted);
-  const std::int64_t usual = sorted[sorted.size() / 2];
+  const std::int64_t usual = median_time(away);
   const auto near = std::ranges::count_if(away, [&](std::int64_t time) {
     return static_cast<double>(std::abs(time - usual)) <= kInStep * static_cast<double>(a.period);
   });
@@ -56,13 +54,8 @@ LearnedTask both_of(const LearnedTask& a, const LearnedTask& b, const std::vecto
     operation.row += rows;
     all.push_back(operation);
   }
-  std::vector<std::size_t> order(all.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return std::pair(all[i].step, all[i].row); });
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    if (i == 0) both.operations.clear();
-    both.operations.push_back(all[order[i]]);
-  }
+  const std::vector<std::size_t> order = by_step(all);
+  both.operations = permuted(all, order);
   for (std::size_t job = 0; job < both.jobs.size(); ++job) {
     std::vector<std::uint32_t> places = a.jobs[job];
     if (beside[job] != kMissing) {
@@ -71,8 +64,7 @@ LearnedTask both_of(const LearnedTask& a, const LearnedTask& b, const std::vecto
     } else {
       places.insert(places.end(), b.operations.size(), kMissing);
     }
-    for (std::size_t i = 0; i < order.size(); ++i)
-      both.jobs[job].resize(order.size()), both.jobs[job][i] = places[order[i]];
+    both.jobs[job] = permuted(places, order);
   }
   return both;
 }

@@ -231,11 +231,7 @@ class MachineMaker {
   /// The largest of all ports of a class of copies.
   void add_costs() {
     for (std::size_t port = 0; port < rates_->ports.size(); ++port) {
-      const RecordedKind kind = rates_->ports[port].kind;
-      const CopyKind of = kind == RecordedKind::Up     ? CopyKind::Up
-                          : kind == RecordedKind::Down ? CopyKind::Down
-                                                       : CopyKind::Peer;
-      Cost& cost = machine_.spec.setup.transfer.of(of).each;
+      Cost& cost = machine_.spec.setup.transfer.of(learned_copy_kind(rates_->ports[port].kind)).each;
       cost.nominal = std::max(cost.nominal, Duration(std::llround(rates_->setup[port])));
       cost.guaranteed = std::max(
           {cost.guaranteed, cost.nominal, Duration(static_cast<std::int64_t>(std::ceil(rates_->most_setup[port])))});
@@ -251,6 +247,11 @@ class MachineMaker {
 
 std::string learned_gpu_name(std::size_t gpu) { return fmt::format("gpu{}", gpu); }
 std::string learned_memory_name(bool pageable) { return pageable ? "heap0" : "mem0"; }
+
+CopyKind learned_copy_kind(RecordedKind copy) {
+  if (copy == RecordedKind::Up) return CopyKind::Up;
+  return copy == RecordedKind::Down ? CopyKind::Down : CopyKind::Peer;
+}
 
 LearnedMachine learned_machine(const TraceRates& rates, std::size_t gpus, int cores) {
   return MachineMaker(rates, gpus, cores).make();

@@ -13,6 +13,9 @@ namespace tutti::internal {
 /// @param pageable  ordinary memory, not pinned
 [[nodiscard]] std::string learned_memory_name(bool pageable);
 
+/// The class of costs of a copy that the trace has.
+[[nodiscard]] CopyKind learned_copy_kind(RecordedKind copy);
+
 /// A machine as a trace shows it, and what it does not show, a sentence each.
 struct LearnedMachine {
   MachineSpec spec;

@@ -41,6 +41,16 @@ struct Answer {
   std::vector<Motif> motifs;
   double explained = 0;  // ns of operations
   std::size_t occurrences = 0;
+
+  /// Counts what the patterns explain.
+  void count(std::span<const SequenceItem> items) {
+    for (const Motif& motif : motifs)
+      for (const auto& places : motif.occurrences) {
+        ++occurrences;
+        for (const std::uint32_t place : places)
+          if (place != kMissing) explained += static_cast<double>(items[place].end - items[place].start) + 1;
+      }
+  }
 };
 
 std::vector<std::int64_t> gaps_of(std::span<const SequenceItem> items) {
@@ -207,8 +217,7 @@ class BurstPatterns {
       std::ranges::sort(motif.occurrences, {}, [](const auto& places) { return *std::ranges::min_element(places); });
       return motif.occurrences.size() < kLeastOccurrences || !is_regular(items_, motif);
     });
-    for (const Motif& motif : answer_.motifs)
-      for (const auto& places : motif.occurrences) count(places);
+    answer_.count(items_);
     return std::move(answer_);
   }
 
@@ -257,12 +266,6 @@ class BurstPatterns {
     answer_.motifs[motif].occurrences.push_back(std::move(places));
   }
 
-  void count(const std::vector<std::uint32_t>& places) {
-    ++answer_.occurrences;
-    for (const std::uint32_t place : places)
-      if (place != kMissing) answer_.explained += static_cast<double>(items_[place].end - items_[place].start) + 1;
-  }
-
   std::span<const SequenceItem> items_;
   std::vector<Burst> bursts_;
   std::map<Signs, std::size_t> exact_;
@@ -271,13 +274,10 @@ class BurstPatterns {
 
 Answer of_repetition(std::span<const SequenceItem> items, std::span<const std::int64_t> gaps) {
   Answer answer;
-  const auto motif = find_repetition(items, gaps);
+  auto motif = find_repetition(items, gaps);
   if (!motif || motif->signs.size() > kLongestPattern) return answer;
-  answer.occurrences = motif->occurrences.size();
-  for (const auto& places : motif->occurrences)
-    for (const std::uint32_t place : places)
-      if (place != kMissing) answer.explained += static_cast<double>(items[place].end - items[place].start) + 1;
-  answer.motifs.push_back(*motif);
+  answer.motifs.push_back(*std::move(motif));
+  answer.count(items);
   return answer;
 }
 

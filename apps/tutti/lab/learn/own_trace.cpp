@@ -46,18 +46,17 @@ class TraceSink final : public RecordingSink {
     entry.name = slice.name < names_.size() ? names_[slice.name] : 0;
     const auto task = task_of_.find(slice.job);
     entry.stream = task == task_of_.end() ? -1 : static_cast<std::int64_t>(task->second);
+    const bool is_there = slice.kernel ? set_gpu(device, entry) : set_ends(slice, entry);
+    if (is_there)
+      builder_.add(entry);
+    else
+      ++others_;
+  }
+  static bool set_gpu(const std::string& device, TraceEntry& entry) {
     const auto gpu = number_of(device);
-    if (slice.kernel && gpu) {
-      entry.gpu = *gpu;
-      entry.bytes = 0;
-    } else if (!slice.kernel && !set_ends(slice, entry)) {
-      ++others_;
-      return;
-    } else if (slice.kernel) {
-      ++others_;
-      return;
-    }
-    builder_.add(entry);
+    entry.gpu = gpu.value_or(0);
+    entry.bytes = 0;
+    return gpu.has_value();
   }
   /// The ends of a copy, as its route has them.
   bool set_ends(const RecordingSlice& slice, TraceEntry& entry) const {

@@ -31,6 +31,11 @@ struct RecordedOperation {
   friend bool operator==(const RecordedOperation&, const RecordedOperation&) = default;
 };
 
+/// The number of what runs an operation, which runs one at a time: a direction of a GPU's copies, or its kernels.
+[[nodiscard]] inline std::size_t recorded_engine(const RecordedOperation& operation) {
+  return operation.gpu * std::size_t{4} + static_cast<std::size_t>(operation.kind);
+}
+
 struct RecordedTrace {
   std::string source = {};                         ///< the format, in words
   std::vector<RecordedOperation> operations = {};  ///< by start
@@ -39,6 +44,9 @@ struct RecordedTrace {
   std::size_t processes = 0;
   std::vector<std::string> notes = {};  ///< what was left out while reading, a sentence each
   bool damaged = false;                 ///< the file ends early, and what stands before that was read
+
+  /// Numbers of engines are below it.
+  [[nodiscard]] std::size_t engines() const { return gpus * 4; }
 };
 
 }  // namespace tutti::internal

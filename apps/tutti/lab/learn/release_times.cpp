@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 
+#include "apps/tutti/lab/learn/job_order.hpp"
 #include "model/base/quantile.hpp"
 
 namespace tutti::internal {
@@ -30,13 +30,6 @@ constexpr double kGrows = 1.15;
 /// In a loop, pauses vary at most so much more than distances.
 constexpr double kPauseVaries = 1.1;
 
-std::int64_t end_of(const RecordedTrace& trace, const std::vector<std::uint32_t>& job) {
-  std::int64_t end = std::numeric_limits<std::int64_t>::min();
-  for (const std::uint32_t place : job)
-    if (place != kMissing) end = std::max(end, trace.operations[place].end);
-  return end;
-}
-
 double variation_of_starts(const std::vector<double>& values) {
   const double middle = median(values);
   std::vector<double> away;
@@ -49,14 +42,18 @@ struct StartClock {
   double period = 0;
   std::vector<std::int64_t> index;    // [job]
   std::vector<std::size_t> segments;  // first jobs of those between jumps; the first is 0
+
+  /// The job behind the last one of a segment.
+  [[nodiscard]] std::size_t end_of(std::size_t segment) const {
+    return segment + 1 < segments.size() ? segments[segment + 1] : index.size();
+  }
 };
 
 /// Least squares of all segments together: one slope, and a level for each.
 double slope_of(const std::vector<double>& starts, const StartClock& clock) {
   double above = 0, below = 0;
   for (std::size_t s = 0; s < clock.segments.size(); ++s) {
-    const std::size_t begin = clock.segments[s],
-                      end = s + 1 < clock.segments.size() ? clock.segments[s + 1] : starts.size();
+    const std::size_t begin = clock.segments[s], end = clock.end_of(s);
     double mean_index = 0, mean_start = 0;
     for (std::size_t i = begin; i < end; ++i)
       mean_index += static_cast<double>(clock.index[i]), mean_start += starts[i];
@@ -96,8 +93,7 @@ std::optional<std::size_t> jump_in(const std::vector<double>& residuals, const S
   std::optional<std::size_t> found;
   double most = kJump;
   for (std::size_t s = 0; s < clock.segments.size(); ++s) {
-    const std::size_t begin = clock.segments[s];
-    const std::size_t end = s + 1 < clock.segments.size() ? clock.segments[s + 1] : residuals.size();
+    const std::size_t begin = clock.segments[s], end = clock.end_of(s);
     for (std::size_t i = begin + kLeastWindow; i + kLeastWindow <= end; ++i) {
       const auto at = residuals.begin() + static_cast<std::ptrdiff_t>(i);
       const std::vector<double> before(at - static_cast<std::ptrdiff_t>(std::min(kWindow, i - begin)), at);
@@ -172,7 +168,7 @@ bool find_release(const RecordedTrace& trace, LearnedTask& task, std::span<const
   for (const std::int64_t start : task.starts) starts.push_back(static_cast<double>(start - first));
   for (std::size_t i = 1; i < starts.size(); ++i) {
     distances.push_back(starts[i] - starts[i - 1]);
-    pauses.push_back(starts[i] - static_cast<double>(end_of(trace, task.jobs[i - 1]) - first));
+    pauses.push_back(starts[i] - static_cast<double>(end_of_job(trace, task.jobs[i - 1]) - first));
   }
   const double distance = std::max(1.0, median(distances));
   task.skipped = 0;
@@ -200,9 +196,7 @@ bool find_release(const RecordedTrace& trace, LearnedTask& task, std::span<const
   std::vector<double> away;  // from the middle of its segment
   for (std::size_t s = 0; s < clock.segments.size(); ++s) {
     const auto begin = residuals.begin() + static_cast<std::ptrdiff_t>(clock.segments[s]);
-    const auto end = s + 1 < clock.segments.size()
-                         ? residuals.begin() + static_cast<std::ptrdiff_t>(clock.segments[s + 1])
-                         : residuals.end();
+    const auto end = residuals.begin() + static_cast<std::ptrdiff_t>(clock.end_of(s));
     const auto [low, high] = std::minmax_element(begin, end);
     jitter = std::max(jitter, *high - *low);
     const double middle = median({begin, end});

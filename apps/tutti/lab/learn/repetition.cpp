@@ -4,6 +4,8 @@
 #include <array>
 #include <unordered_map>
 
+#include "apps/tutti/lab/learn/medians.hpp"
+
 namespace tutti::internal {
 namespace {
 
@@ -110,8 +112,7 @@ std::pair<std::size_t, std::int64_t> longest_gap(std::span<const std::int64_t> g
     for (const auto& places : occurrences)
       if (places[i] != kMissing) before.push_back(gaps[places[i]]);
     if (before.empty()) continue;
-    std::ranges::nth_element(before, before.begin() + static_cast<std::ptrdiff_t>(before.size() / 2));
-    if (const std::int64_t usual = before[before.size() / 2]; usual > most) most = usual, longest = i;
+    if (const std::int64_t usual = median_time(std::move(before)); usual > most) most = usual, longest = i;
   }
   return {longest, most};
 }

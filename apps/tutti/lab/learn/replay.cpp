@@ -46,7 +46,7 @@ class Replay {
         tasks_(tasks),
         machine_(&machine),
         origin_(trace.operations.front().start),
-        engines_(trace.gpus * 4) {
+        engines_(trace.engines()) {
     for (const RecordedOperation& operation : trace.operations) ends_.push_back(operation.end);
     for (const LearnedTask& task : tasks) states_.emplace_back(task.jobs.size());
   }
@@ -124,10 +124,7 @@ class Replay {
     states_[task][job].open = open;
   }
 
-  Engine& engine_of(const Work& work) {
-    const RecordedOperation& operation = trace_->operations[work.place];
-    return engines_[operation.gpu * std::size_t{4} + static_cast<std::size_t>(operation.kind)];
-  }
+  Engine& engine_of(const Work& work) { return engines_[recorded_engine(trace_->operations[work.place])]; }
   void ready(const Work& work) {
     Engine& engine = engine_of(work);
     engine.waiting.push_back(work);
@@ -150,10 +147,8 @@ class Replay {
       add(now_ + static_cast<double>(recorded.length()), work, true);
       return;
     }
-    const CopyKind kind = recorded.kind == RecordedKind::Up     ? CopyKind::Up
-                          : recorded.kind == RecordedKind::Down ? CopyKind::Down
-                                                                : CopyKind::Peer;
-    const double setup = static_cast<double>(machine_->spec().setup.transfer.of(kind).each.nominal.count());
+    const Cost& cost = machine_->spec().setup.transfer.of(learned_copy_kind(recorded.kind)).each;
+    const double setup = static_cast<double>(cost.nominal.count());
     copies_.push_back({work, *port, setup, static_cast<double>(recorded.bytes)});
     rates_are_old_ = true;
   }
