@@ -25,6 +25,12 @@ std::string path_beside(const std::string& base, const std::string& relative) {
   return (std::filesystem::path(base).parent_path() / relative).lexically_normal().string();
 }
 
+std::string path_from(const std::string& folder, const std::string& path) {
+  std::error_code none;
+  const auto relative = std::filesystem::proximate(path, folder.empty() ? "." : folder, none);
+  return none ? path : relative.string();
+}
+
 const Node* Node::find(std::string_view key) const {
   for (std::size_t i = 0; i < keys.size(); ++i)
     if (keys[i].first == key) return &items[i];

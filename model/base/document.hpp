@@ -65,6 +65,9 @@ struct FieldNode {
 
 /// The place of the file `relative` that the file `base` names: relative to the folder of `base`.
 [[nodiscard]] std::string path_beside(const std::string& base, const std::string& relative);
+/// What a file in a folder calls the file at `path`, so that it is found from there; both from the working folder.
+/// @param folder  "": the working folder
+[[nodiscard]] std::string path_from(const std::string& folder, const std::string& path);
 
 /// Thrown inside a reader and caught where the reader ends (`reading`); it never crosses a public interface.
 struct InputError {

@@ -99,10 +99,8 @@ Expected<std::vector<MeasuredKernel>> measure(const ProfileCommand& command, con
 std::string machine_for(const ProfileCommand& command, const std::string& machine) {
   const std::filesystem::path named = command.file.machine.value_or(machine);
   if (named.is_absolute()) return named.string();
-  const std::filesystem::path folder = std::filesystem::absolute(command.out).parent_path();
-  const std::filesystem::path here =
-      command.file.machine ? named : std::filesystem::path(path_beside(command.file.path, machine));
-  return std::filesystem::absolute(here).lexically_normal().lexically_relative(folder.lexically_normal()).string();
+  return path_from(std::filesystem::path(command.out).parent_path().string(),
+                   command.file.machine ? named.string() : path_beside(command.file.path, machine));
 }
 
 /// The text of the task file as it was before the measurement, and what its copy is to call the machine.

@@ -10,6 +10,7 @@
 #include "apps/tutti/formats/amalthea_tasks.hpp"
 #include "apps/tutti/reports/job_set_output.hpp"
 #include "apps/tutti/reports/report.hpp"
+#include "model/base/document.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -33,14 +34,6 @@ Expected<ImportPlaces> places_of(const TasksImportOptions& options) {
   return places;
 }
 
-/// The path of the machine as a task set at `out` names it.
-std::string beside(const std::string& machine, const std::string& out) {
-  std::error_code none;
-  const auto folder = out.empty() ? std::filesystem::path(".") : std::filesystem::path(out).parent_path();
-  const auto relative = std::filesystem::proximate(machine, folder.empty() ? "." : folder, none);
-  return none ? machine : relative.string();
-}
-
 int import_tasks(const TasksImportOptions& options) {
   const auto model = load_amalthea(options.path);
   if (!model) return report_error(model.error());
@@ -48,7 +41,8 @@ int import_tasks(const TasksImportOptions& options) {
   if (!places) return report_error(places.error());
   auto tasks = imported_tasks(*model, *places);
   if (!tasks) return report_error(tasks.error());
-  if (options.machine) tasks->spec.machine = beside(*options.machine, options.out);
+  if (options.machine)
+    tasks->spec.machine = path_from(std::filesystem::path(options.out).parent_path().string(), *options.machine);
   for (const std::string& sentence : tasks->notes) programs::print_note(sentence);
   const std::string yaml = imported_yaml(*tasks);
   if (!options.out.empty())

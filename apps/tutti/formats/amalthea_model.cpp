@@ -110,6 +110,13 @@ constexpr std::array kSizes{Unit{"bit", 1. / 8},
                             Unit{"MiB", kKi* kKi},
                             Unit{"GiB", kKi* kKi* kKi}};
 
+/// The number that a text is as a whole.
+std::optional<double> real_in(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+}
+
 /// The attributes `value` and `unit`, in the base unit.
 double quantity(const XmlElement& element, std::span<const Unit> units, double least, double most,
                 std::string_view range) {
@@ -118,10 +125,9 @@ double quantity(const XmlElement& element, std::span<const Unit> units, double l
   if (known == units.end())
     fail(element.place(),
          fmt::format("'{:.80}' is no unit of <{}>; write one such as {}", unit, element.name(), units.front().name));
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const double scaled = value * known->factor;
-  if (error != std::errc{} || end != text.data() + text.size() || !(scaled >= least && scaled <= most))
+  const auto value = real_in(text);
+  const double scaled = value.value_or(0) * known->factor;
+  if (!value || !(scaled >= least && scaled <= most))
     fail(element.place(), fmt::format("'{:.80} {}' is no {}; write {}", text, unit, element.name(), range));
   return scaled;
 }
@@ -155,13 +161,11 @@ AmaltheaTicks ticks_in(const XmlElement& value) {
   if (!value.attribute("lowerBound").empty()) (void)value.whole<std::int64_t>("lowerBound", 0, ticks.most);
   ticks.usual = ticks.most;
   const std::string average = value.attribute("average");
-  double usual = 0;
-  const auto [end, error] = std::from_chars(average.data(), average.data() + average.size(), usual);
   if (average.empty()) return ticks;
-  if (error != std::errc{} || end != average.data() + average.size() ||
-      !(usual >= 0 && usual <= static_cast<double>(ticks.most)))
+  const auto usual = real_in(average);
+  if (!usual || !(*usual >= 0 && *usual <= static_cast<double>(ticks.most)))
     fail(value.place(), fmt::format("'{:.80}' is no average of ticks; it is a number from 0 to upperBound", average));
-  ticks.usual = static_cast<std::int64_t>(std::ceil(usual));
+  ticks.usual = static_cast<std::int64_t>(std::ceil(*usual));
   return ticks;
 }
 
