@@ -11,8 +11,8 @@ import typing
 import tutti
 from . import _tensors
 from ._callbacks import _Callbacks
-from ._interface import (Error, _BatchResult, _Handle, _RELEASED, _StreamBinding, _backend, _call, _encoded, _handle_of, _library,
-                         _planner, _whole)
+from ._interface import (Error, _BatchResult, _Handle, _RELEASED, _StreamBinding, _array_of, _backend, _call, _encoded, _handle_of,
+                         _library, _planner, _view_of, _whole)
 
 _keys = itertools.count(1)
 _lent: dict[int, object] = {}  # memory of the program that the library has
@@ -86,13 +86,10 @@ class Buffer(_Handle):
 
     def view(self) -> memoryview:
         """The memory as a memoryview of bytes. Raises Error where it lies in a GPU."""
-        array = (ctypes.c_uint8 * self.size).from_address(self._address())
-        setattr(array, "memory", self)
-        bytes_ = memoryview(array).cast("B") if self.size else memoryview(b"")
-        return bytes_.toreadonly() if self._is_read_only() else bytes_
+        return _view_of(self, self._address(), self.size, self._is_read_only())
 
     def _interface(self, address: int) -> dict:
-        return {"shape": (self.size,), "typestr": "|u1", "data": (address, self._is_read_only()), "version": 3}
+        return _array_of(address, self.size, self._is_read_only())
 
     def _is_read_only(self) -> bool:
         return bool(self._facts().flags & _tensors.READ_ONLY)

@@ -9,7 +9,7 @@ import socket
 import threading
 import typing
 
-from ._interface import Error, _DEVICE_KERNEL, _HOST_KERNEL, _Handle, _call, _encoded, _library, _size
+from ._interface import Error, _DEVICE_KERNEL, _HOST_KERNEL, _Handle, _array_of, _call, _encoded, _library, _size, _view_of
 
 
 class _Loan:
@@ -33,14 +33,11 @@ class HostMemory:
 
     @property
     def __array_interface__(self) -> dict:
-        return {"shape": (self.size,), "typestr": "|u1", "data": (self._where(), self.read_only), "version": 3}
+        return _array_of(self._where(), self.size, self.read_only)
 
     def view(self) -> memoryview:
         """The same memory as a memoryview of bytes."""
-        array = (ctypes.c_uint8 * self.size).from_address(self._where())
-        array.memory = self
-        bytes_ = memoryview(array).cast("B") if self.size else memoryview(b"")
-        return bytes_.toreadonly() if self.read_only else bytes_
+        return _view_of(self, self._where(), self.size, self.read_only)
 
     def _where(self) -> int:
         if self._loan.is_over:
@@ -59,7 +56,7 @@ class DeviceMemory:
 
     @property
     def __cuda_array_interface__(self) -> dict:
-        return {"shape": (self.size,), "typestr": "|u1", "data": (self.address, False), "version": 3, "stream": None}
+        return {**_array_of(self.address, self.size, False), "stream": None}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -231,6 +231,19 @@ def _whole(name: str, number: int, bits: int) -> int:
     return number
 
 
+def _array_of(address: int, size: int, read_only: bool) -> dict:
+    """Bytes in memory by the interface of arrays."""
+    return {"shape": (size,), "typestr": "|u1", "data": (address, read_only), "version": 3}
+
+
+def _view_of(owner, address: int, size: int, read_only: bool) -> memoryview:
+    """Bytes in memory of the host, which the owner holds as long as the view is there."""
+    array = (ctypes.c_uint8 * size).from_address(address)
+    setattr(array, "memory", owner)
+    bytes_ = memoryview(array).cast("B") if size else memoryview(b"")
+    return bytes_.toreadonly() if read_only else bytes_
+
+
 class _Handle:
     """What the library has made, or lends until a callback returns. There is one for each, and no copy."""
 
