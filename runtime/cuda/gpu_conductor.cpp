@@ -248,11 +248,12 @@ Expected<void> GpuConductor::make_words(const Lists& lists) {
     for (const Lane& lane : task.lanes) lines[lane.on.device] += 2;  // its own, and a gate at most
   lines[leader_] += lanes + 1;
   for (const Vigil& vigil : vigils_) ++lines[vigil.device];
+  if (!vigils_.empty())
+    for (auto& [device, count] : lines) count += kFarLines;
   std::map<int, DeviceSignalBoard*> boards;
   boards_.reserve(lines.size());
   for (const auto& [device, count] : lines) {
-    const std::size_t for_others = vigils_.empty() ? 0 : kFarLines;
-    auto board = make_device_signal_board(device, count + for_others, backend_.lanes.at(device).service());
+    auto board = make_device_signal_board(device, count, backend_.lanes.at(device).service());
     if (!board) return tl::unexpected(std::move(board.error()));
     boards[device] = &boards_.emplace_back(*std::move(board));
   }
@@ -595,17 +596,13 @@ bool GpuConductor::note(cudaError_t status, const char* call, int device) {
 /// on GPUs that are lost is not waited for. Lanes of a run wait for each other, so all of them are armed.
 void GpuConductor::let_out() {
   while (tasks_[arming_].armed_lanes > 0 && !fault_) arm_lane(arming_);
-  for (const Gate& gate : gates_) {
-    const DeviceGuard guard(gate.device);
-    launch_led_release(backend_.lanes.at(gate.device).service(), gate.words,
-                       static_cast<std::uint32_t>(tasks_[gate.task].armed));
+  const auto open = [&](int device, LedGate* gate, std::uint64_t runs) {
+    const DeviceGuard guard(device);
+    launch_led_release(backend_.lanes.at(device).service(), gate, static_cast<std::uint32_t>(runs));
     static_cast<void>(cudaGetLastError());  // of a GPU that is lost
-  }
-  for (const Vigil& vigil : vigils_) {
-    const DeviceGuard guard(vigil.device);
-    launch_led_release(backend_.lanes.at(vigil.device).service(), vigil.until, 1);
-    static_cast<void>(cudaGetLastError());
-  }
+  };
+  for (const Gate& gate : gates_) open(gate.device, gate.words, tasks_[gate.task].armed);
+  for (const Vigil& vigil : vigils_) open(vigil.device, vigil.until, 1);
   const auto has_drained = [&](const auto& lent) {
     return backend_.has_lost(lent.first) || answer(cudaStreamQuery(lent.second)) != cudaErrorNotReady;
   };

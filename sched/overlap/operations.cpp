@@ -501,9 +501,9 @@ Duration dispatching_of(const TaskSet& set, std::size_t resources, std::size_t o
     const std::size_t looks = 2 * set.tasks.size() + operations + 4 * resources;
     visits = (2 * resources + 2 * set.tasks.size() + 1) * ((looks + kMeasured - 1) / kMeasured);
   }
-  SetupTimes costs = set.machine->setup();
-  if (set.led_by_gpu)
-    if (const auto led = led_by_gpu(set.machine->spec().setup, lanes_beside(set, true))) costs = *led;
+  const SetupTimes& own = set.machine->setup();
+  const SetupTimes costs =
+      set.led_by_gpu ? led_by_gpu(set.machine->spec().setup, lanes_beside(set, true)).value_or(own) : own;
   const Duration whole = costs.dispatch.guaranteed;
   const bool is_known = set.led_by_gpu && costs.conductor_visit;
   Duration sum = is_known ? whole : Duration{};
