@@ -226,7 +226,7 @@ Expected<Batch> Batch::with_sizes_of(const Topology& machine, std::vector<Comman
   auto other = make(machine, std::move(streams), merging_);
   if (!other) return other;
   other->order_ = order_;
-  for (std::size_t s = 0; s < work_.size(); ++s) other->work_[s].landing = work_[s].landing;
+  for (std::size_t s = 0; s < work_.size(); ++s) other->work_[s].last_hop = work_[s].last_hop;
   other->shares_engines_ = other->finds_shared_engines();
   other->application_ = application_;
   return other;
@@ -246,14 +246,14 @@ bool Batch::finds_shared_engines() const {
   if (merging_ == Merging::Off) return true;
   return std::ranges::any_of(work_, [&](const StreamWork& work) {
     if (work.route_class == kNone) return false;
-    if (work.by_kernel) return true;  // a kernel of another chain may hold its GPU
-    return merging_ == Merging::On && (work.engines[0] != work.engines[1] || work.landing != kNone);
+    if (work.by_kernel) return true;  // a kernel of another queue may hold its GPU
+    return merging_ == Merging::On && (work.engines[0] != work.engines[1] || work.last_hop != kNone);
   });
 }
 
 Batch Batch::without_turns() const {
   Batch other = *this;
-  for (StreamWork& work : other.work_) work.landing = kNone;
+  for (StreamWork& work : other.work_) work.last_hop = kNone;
   other.shares_engines_ = other.finds_shared_engines();
   return other;
 }
@@ -264,13 +264,13 @@ Batch Batch::within(ApplicationLoad application) const {
   return other;
 }
 
-/// Drops a landing where one engine issues all of its copies: these take turns anyway.
+/// Drops the contention for a last hop where one engine issues all of its copies: these take turns anyway.
 void Batch::drop_lone_landings() {
   std::map<std::uint32_t, std::set<EngineId>> issuers;
   for (const StreamWork& work : work_)
-    if (work.landing != kNone) issuers[work.landing].insert(work.engines[0]);
+    if (work.last_hop != kNone) issuers[work.last_hop].insert(work.engines[0]);
   for (StreamWork& work : work_)
-    if (work.landing != kNone && issuers[work.landing].size() == 1) work.landing = kNone;
+    if (work.last_hop != kNone && issuers[work.last_hop].size() == 1) work.last_hop = kNone;
 }
 
 /// @param met  links of GPUs over which copies of other engines go, rising
@@ -304,13 +304,13 @@ StreamWork Batch::make_work(const CommandStream& stream, std::span<const LinkId>
     own_classes_.push_back(*std::move(own));
     work.route_class = static_cast<std::uint32_t>(machine_.route_classes().size() + own_classes_.size() - 1);
   }
-  if (route.method.chunked) {  // a stream has one share: its lead weighs what its data do
+  if (route.method.chunked) {  // a stream has one share: its pipeline fill weighs what its data do
     const double weight = route_class(work.route_class).weight;
-    work.lead = add_own({});
+    work.fill = add_own({});
     own_classes_.back().weight = weight;
   }
   if (merging_ != Merging::Transitive && takes_turns(machine_, route, work, route_class(work.route_class)))
-    work.landing = route.first.back().value;
+    work.last_hop = route.first.back().value;
   return work;
 }
 

@@ -69,10 +69,11 @@ struct CommandStream {
 struct StreamWork {
   double bytes = 0;
   std::uint32_t route_class = kNone;  ///< of its route: the machine's, then the batch's own; kNone: no transfer
-  std::uint32_t lead = kNone;         ///< route class of a chunked copy's first leg; otherwise kNone
+  std::uint32_t fill = kNone;         ///< route class of a chunked copy's first leg; otherwise kNone
   std::array<EngineId, 2> engines{};  ///< held during the copy, the issuing one first; the same one twice where there
                                       ///< is but one
-  std::uint32_t landing = kNone;  ///< last link of its route, which copies with a landing cross one at a time; or kNone
+  std::uint32_t last_hop =
+      kNone;  ///< last link of its route, where it contends for that: such copies cross it one at a time; or kNone
   CopyKind route = CopyKind::Up;  ///< class of the costs of its transfer
   bool peer_traffic = false;      ///< of its transfer
   bool by_kernel = false;         ///< of its transfer: it holds a GPU
@@ -104,7 +105,7 @@ class Batch {
                     Faults& faults, const std::string& list);
 
   /// The batch that runs in place of this planned one: equal streams with other sizes and kernel times, in the same
-  /// chains, order and turns.
+  /// queues, order and turns.
   /// @param machine  the machine that it runs on: the batch's, with other bandwidths and costs.
   /// @pre    the streams have the names, ends and routes of this batch's.
   /// @errors as `make`.
@@ -128,10 +129,10 @@ class Batch {
     const auto of_machine = machine_.route_classes();
     return route_class < of_machine.size() ? of_machine[route_class] : own_classes_[route_class - of_machine.size()];
   }
-  /// [streams] the order in which chains take them: that of the file, but copies between GPUs in rounds; empty where
+  /// [streams] the order in which queues take them: that of the file, but copies between GPUs in rounds; empty where
   /// that is the order of the file.
   [[nodiscard]] std::span<const std::uint32_t> order() const { return order_; }
-  /// Whether two chains may want one copy engine, or one landing.
+  /// Whether two queues may want one copy engine, or one last hop.
   [[nodiscard]] bool shares_engines() const { return shares_engines_; }
 
   /// What its application puts on the machine; empty: it is one by itself.

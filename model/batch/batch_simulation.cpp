@@ -38,8 +38,8 @@ void BatchSimulation::load(const Topology& machine, Basis basis, const Batch& ba
 void BatchSimulation::grow_for(std::size_t streams) {
   if (streams <= times_.size()) return;
   times_.resize(streams);
-  for (auto* of_chains : {&gates_, &workspace_gates_, &workspace_previous_, &workspace_best_})
-    of_chains->resize(streams);
+  for (auto* of_queues : {&gates_, &workspace_gates_, &workspace_previous_, &workspace_best_})
+    of_queues->resize(streams);
   workspace_instants_.resize(4 * streams);
   pending_.resize(streams);
   waiting_.resize(streams);
@@ -53,18 +53,18 @@ double BatchSimulation::alone_ns(const Step& step) const {
   return step.flow == kNone ? step.amount : step.amount / bandwidth_.alone(step.flow);
 }
 
-double BatchSimulation::alone_ns(std::size_t chain, bool kernels) const {
+double BatchSimulation::alone_ns(std::size_t queue, bool kernels) const {
   double total = 0;
-  for (std::uint32_t i = batch_.chains()[chain].begin; i < batch_.chains()[chain].end; ++i)
+  for (std::uint32_t i = batch_.queues()[queue].begin; i < batch_.queues()[queue].end; ++i)
     if (batch_.step(i).kernel == kernels) total += alone_ns(batch_.step(i));
   return total;
 }
 
 BatchSimulation::Workspace BatchSimulation::room() {
-  return {{workspace_order_.data(), chain_count()},
-          {workspace_gates_.data(), chain_count()},
-          {workspace_previous_.data(), chain_count()},
-          {workspace_best_.data(), chain_count()},
+  return {{workspace_order_.data(), queue_count()},
+          {workspace_gates_.data(), queue_count()},
+          {workspace_previous_.data(), queue_count()},
+          {workspace_best_.data(), queue_count()},
           {workspace_instants_.data(), 4 * stream_count_}};
 }
 
@@ -84,9 +84,9 @@ void BatchSimulation::run_in_order(std::span<const double> starts, std::span<con
 }
 
 void BatchSimulation::set_gates(std::span<const double> starts) {
-  TUTTI_EXPECTS(starts.empty() || starts.size() == chain_count(), "one start a chain, or none at all");
+  TUTTI_EXPECTS(starts.empty() || starts.size() == queue_count(), "one start an engine queue, or none at all");
   if (starts.empty()) {
-    std::fill_n(gates_.begin(), chain_count(), 0.0);
+    std::fill_n(gates_.begin(), queue_count(), 0.0);
   } else {
     std::copy(starts.begin(), starts.end(), gates_.begin());
   }
@@ -104,13 +104,13 @@ void BatchSimulation::take_turns(std::span<const std::uint32_t> order) {
 }
 
 void BatchSimulation::rerun_forward() {
-  for (std::size_t c = 0; c < chain_count(); ++c) gates_[c] = as_ns(round_down_ns(gates_[c]));
+  for (std::size_t c = 0; c < queue_count(); ++c) gates_[c] = as_ns(round_down_ns(gates_[c]));
   in_order_ = false;
   run(true);
 }
 
 void BatchSimulation::run_backward() {
-  std::fill_n(gates_.begin(), chain_count(), 0.0);
+  std::fill_n(gates_.begin(), queue_count(), 0.0);
   in_order_ = false;
   run(false);
 }
@@ -143,11 +143,11 @@ inline void BatchSimulation::start_over() {
   pending_count_ = waiting_count_ = active_count_ = 0;
 }
 
-/// Lets chains wait for their gates, and starts the chains whose gates are open from the beginning.
+/// Lets queues wait for their gates, and starts the queues whose gates are open from the beginning.
 inline void BatchSimulation::open_gates() {
-  const auto chains = batch_.chains();
-  for (std::uint32_t c = 0; c < chains.size(); ++c) {
-    const std::uint32_t step = forward_ ? chains[c].begin : chains[c].end - 1;
+  const auto queues = batch_.queues();
+  for (std::uint32_t c = 0; c < queues.size(); ++c) {
+    const std::uint32_t step = forward_ ? queues[c].begin : queues[c].end - 1;
     if (gates_[c] > 0) {
       pending_[pending_count_++] = {gates_[c], gate_, step};
     } else {
@@ -177,7 +177,7 @@ inline void BatchSimulation::next_instant() {
   if (batch_.contended()) end_others();
 }
 
-/// Ends all steps that are over at this instant, before waiting chains are served; a step that starts now may end now.
+/// Ends all steps that are over at this instant, before waiting queues are served; a step that starts now may end now.
 void BatchSimulation::end_others() {
   const double until = same_instant(now_) - since_;
   for (bool more = true; more;) {
@@ -210,7 +210,7 @@ inline void BatchSimulation::end(std::uint32_t position) {
   }
 }
 
-// ---- one chain
+// ---- one engine queue
 
 /// Enters a step and, where it takes no time, the next ones. Without contention a command starts at once, otherwise
 /// `serve_waiting` decides.
@@ -243,7 +243,7 @@ inline bool BatchSimulation::enter(std::uint32_t position) {
   return true;
 }
 
-/// False where the step is the chain's last.
+/// False where the step is the queue's last.
 inline bool BatchSimulation::leave(std::uint32_t position) {
   Step& step = batch_.step(position);
   step.end = now_;
@@ -251,7 +251,7 @@ inline bool BatchSimulation::leave(std::uint32_t position) {
     set_locks(step, 0);
     if (in_order_) turns_[first_of_command(position)].over = true;
   }
-  return !closes_chain(step);
+  return !closes_queue(step);
 }
 
 /// Gives the groups with active flows their new rates.
@@ -269,7 +269,7 @@ inline void BatchSimulation::update_rates() {
     write_changes();
 }
 
-// ---- chains that wait for a GPU or an engine
+// ---- queues that wait for a GPU or an engine
 
 inline void BatchSimulation::set_locks(const Step& step, char busy) {
   for (const std::uint32_t lock : batch_.locks(step))
@@ -294,11 +294,11 @@ bool BatchSimulation::locks_free(const Step& step) const {
                       [&](std::uint32_t lock) { return lock != kNone && busy_[lock] != 0; });
 }
 
-/// Length of a chain's remaining steps after the command of a step, with nothing else active.
+/// Length of an engine queue's remaining steps after the command of a step, with nothing else active.
 double BatchSimulation::work_after(std::uint32_t step) const {
   while (!closes(batch_.step(step))) step += forth_;
   double total = 0;
-  while (!closes_chain(batch_.step(step))) total += alone_ns(batch_.step(step += forth_));
+  while (!closes_queue(batch_.step(step))) total += alone_ns(batch_.step(step += forth_));
   return total;
 }
 
@@ -337,8 +337,8 @@ inline BatchSimulation::Interval BatchSimulation::in_batch_time(double begin, do
 /// Writes down the times of every stream.
 inline void BatchSimulation::write_times() {
   std::fill_n(times_.begin(), stream_count_, StreamTimes{});
-  for (std::uint32_t c = 0; c < chain_count(); ++c) {
-    const auto [first, end] = batch_.chains()[c];
+  for (std::uint32_t c = 0; c < queue_count(); ++c) {
+    const auto [first, end] = batch_.queues()[c];
     if (!forward_) gates_[c] = std::max(0.0, now_ - batch_.step(first).end);
     for (std::uint32_t i = first; i < end; ++i) {
       const Step& step = batch_.step(i);
@@ -368,7 +368,7 @@ BatchSimulation::RateChanges BatchSimulation::rate_changes() const {
   RateChanges changes(clock_);
   BatchSimulation again(*this);
   again.changes_ = &changes;
-  if (!forward_) std::fill_n(again.gates_.begin(), chain_count(), 0.0);
+  if (!forward_) std::fill_n(again.gates_.begin(), queue_count(), 0.0);
   again.run(forward_);
   return changes;
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "model/batch/batch.hpp"
-#include "model/batch/batch_chains.hpp"
+#include "model/batch/engine_queues.hpp"
 #include "model/sharing/bandwidth_model.hpp"
 
 namespace tutti::internal {
@@ -17,10 +17,10 @@ struct StreamTimes {
   double transfer_end = 0;
   double kernel_start = 0;
   double kernel_end = 0;
-  double gate = 0;  ///< earliest start of its chain
+  double gate = 0;  ///< earliest start of its queue
 };
 
-/// A stretch of constant rate of one stream's transfer; set-up and the lead of a staged copy have rate 0.
+/// A stretch of constant rate of one stream's transfer; set-up and the pipeline fill of a staged copy have rate 0.
 struct RateSegment {
   std::uint32_t stream = 0;
   double start = 0;                       ///< ns
@@ -31,36 +31,37 @@ struct RateSegment {
 
 /// The event simulation of one batch, forward or backward in time, and the memory it needs.
 ///
-/// Chains run their commands one after the other. They wait for each other only where two of them want the same GPU for
+/// Queues run their commands one after the other. They wait for each other only where two of them want the same GPU for
 /// kernels, the same link for copies that land, or the same engine: the second one of a staged copy or, with merging
 /// off, any. Everything else that happens between them is bandwidth.
 ///
 /// Between loads the memory is kept: after the first batch of a size nothing is allocated.
 class BatchSimulation {
  public:
-  /// Loads a batch: makes its chains and finds the capacities that its transfers share.
+  /// Loads a batch: makes its queues and finds the capacities that its transfers share.
   /// @pre the batch was made for this machine.
   void load(const Topology& machine, Basis basis, const Batch& batch, RateRule rule);
 
   /// Runs the batch from gates that open at given times.
-  /// @param starts  [chain_count] ns, >= 0, when each chain may start; empty: all at 0.
-  /// Chains that wait for a GPU or an engine are served in the order of arrival, ties by the order of the file.
+  /// @param starts  [queue_count] ns, >= 0, when each queue may start; empty: all at 0.
+  /// Queues that wait for a GPU or an engine are served in the order of arrival, ties by the order of the file.
   void run_forward(std::span<const double> starts);
 
   /// Runs a plan again: GPUs and engines serve commands in the plan's order, not in the order of arrival.
-  /// @param order  commands by their first steps (`service_order`); those of a chain in the chain's order. Unused
-  ///               where chains do not wait for each other.
+  /// @param order  commands by their first steps (`service_order`); those of an engine queue in the queue's order.
+  /// Unused
+  ///               where queues do not wait for each other.
   void run_in_order(std::span<const double> starts, std::span<const std::uint32_t> order);
 
   /// Runs forward from the gates that the last run left, as a plan has them: rounded down to whole nanoseconds.
   void rerun_forward();
 
-  /// Walks back in time from the instant at which all chains complete; the times come out mirrored, so that the
-  /// earliest start is 0. Where several chains want one GPU, the one with the most work left before it goes last.
+  /// Walks back in time from the instant at which all queues complete; the times come out mirrored, so that the
+  /// earliest start is 0. Where several queues want one GPU, the one with the most work left before it goes last.
   /// @source [VMS14] Algorithm 1.
   void run_backward();
 
-  [[nodiscard]] std::size_t chain_count() const { return batch_.chains().size(); }
+  [[nodiscard]] std::size_t queue_count() const { return batch_.queues().size(); }
   /// [streams] in the order of the batch, set-up of the batch included.
   [[nodiscard]] std::span<const StreamTimes> times() const { return {times_.data(), stream_count_}; }
   /// Stretches of constant rate: those of one stream in order of time; streams mixed.
@@ -69,11 +70,12 @@ class BatchSimulation {
   [[nodiscard]] double latency_ns() const { return latency_; }
   /// How often the batch was run since it was loaded.
   [[nodiscard]] std::uint64_t run_count() const { return runs_; }
-  /// Whether some chain had to wait in the last run.
+  /// Whether some queue had to wait in the last run.
   [[nodiscard]] bool waited() const { return waited_; }
-  /// Whether two chains may want the same GPU, engine or landing, so that the order of arrival decides which one waits.
+  /// Whether two queues may want the same GPU, engine or last hop, so that the order of arrival decides which one
+  /// waits.
   [[nodiscard]] bool contended() const { return batch_.contended(); }
-  /// [chain_count] each, not initialised: scratch memory of a planner, so that it need not allocate.
+  /// [queue_count] each, not initialised: scratch memory of a planner, so that it need not allocate.
   struct Workspace {
     std::span<std::uint32_t> order;
     std::span<double> gates;
@@ -82,23 +84,23 @@ class BatchSimulation {
     std::span<double> instants;  ///< [4 x streams] at which something happens
   };
   [[nodiscard]] Workspace room();
-  /// [chain_count] when each chain's gate opened in the last run, ns, without the set-up of the batch.
-  [[nodiscard]] std::span<const double> gates() const { return {gates_.data(), chain_count()}; }
-  /// [chain_count] the stream that opens each chain.
-  [[nodiscard]] std::uint32_t first_stream(std::size_t chain) const {
-    return batch_.step(batch_.chains()[chain].begin).stream;
+  /// [queue_count] when each queue's gate opened in the last run, ns, without the set-up of the batch.
+  [[nodiscard]] std::span<const double> gates() const { return {gates_.data(), queue_count()}; }
+  /// [queue_count] the stream that opens each queue.
+  [[nodiscard]] std::uint32_t first_stream(std::size_t queue) const {
+    return batch_.step(batch_.queues()[queue].begin).stream;
   }
-  /// Length of all transfers of a chain, one after the other with nothing else active; with set-up.
-  [[nodiscard]] double transfers_alone_ns(std::size_t chain) const { return alone_ns(chain, false); }
-  /// Length of all kernels of a chain.
-  [[nodiscard]] double kernels_ns(std::size_t chain) const { return alone_ns(chain, true); }
+  /// Length of all transfers of an engine queue, one after the other with nothing else active; with set-up.
+  [[nodiscard]] double transfers_alone_ns(std::size_t queue) const { return alone_ns(queue, false); }
+  /// Length of all kernels of an engine queue.
+  [[nodiscard]] double kernels_ns(std::size_t queue) const { return alone_ns(queue, true); }
   [[nodiscard]] double batch_setup_ns() const { return batch_setup_; }
   /// Basis of the loaded bandwidths and kernel times.
   [[nodiscard]] Basis basis() const { return basis_; }
   /// Relative spread of the machine's rates; 0 with guaranteed ones, which runs exceed as a rule.
   [[nodiscard]] double spread() const { return spread_; }
   /// The loaded batch, and its bandwidth model.
-  [[nodiscard]] const BatchChains& batch() const { return batch_; }
+  [[nodiscard]] const EngineQueues& batch() const { return batch_; }
   [[nodiscard]] const BandwidthModel& bandwidth() const { return bandwidth_; }
 
  private:
@@ -141,7 +143,7 @@ class BatchSimulation {
   void grow_for(std::size_t streams);
   void set_gates(std::span<const double> starts);
   void take_turns(std::span<const std::uint32_t> order);
-  [[nodiscard]] double alone_ns(std::size_t chain, bool kernels) const;
+  [[nodiscard]] double alone_ns(std::size_t queue, bool kernels) const;
   void run(bool forward);
   void start_over();
   void open_gates();
@@ -157,7 +159,7 @@ class BatchSimulation {
   [[nodiscard]] double left(const Pending& pending) const;
   [[nodiscard]] bool opens(const Step& step) const { return forward_ ? step.first : step.last; }
   [[nodiscard]] bool closes(const Step& step) const { return forward_ ? step.last : step.first; }
-  [[nodiscard]] bool closes_chain(const Step& step) const { return forward_ ? step.chain_last : step.chain_first; }
+  [[nodiscard]] bool closes_queue(const Step& step) const { return forward_ ? step.queue_last : step.queue_first; }
 
   void serve_waiting();
   void set_locks(const Step& step, char busy);
@@ -171,7 +173,7 @@ class BatchSimulation {
   void write_times();
   [[nodiscard]] Interval in_batch_time(double begin, double end) const;
 
-  BatchChains batch_;
+  EngineQueues batch_;
   BandwidthModel bandwidth_;
   double batch_setup_ = 0;
   double spread_ = 0;
@@ -201,7 +203,7 @@ class BatchSimulation {
   std::vector<Turn> turns_;            // [steps] at each command's first
   std::vector<std::uint32_t> last_;    // [locks] command
   std::vector<StreamTimes> times_;
-  std::vector<double> gates_;  // [chains] of the last run, without the set-up of the batch
+  std::vector<double> gates_;  // [queues] of the last run, without the set-up of the batch
   std::vector<std::uint32_t> workspace_order_;
   std::vector<double> workspace_gates_, workspace_previous_, workspace_best_, workspace_instants_;
 };

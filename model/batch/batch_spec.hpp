@@ -81,7 +81,7 @@ struct StreamSpec {
   friend bool operator==(const StreamSpec&, const StreamSpec&) = default;
 };
 
-/// Which streams of a batch become one chain.
+/// Which streams of a batch become one engine queue.
 enum class Merging : std::uint8_t {
   On,          ///< streams whose copies are issued by one copy engine
   Off,         ///< none; for comparison

@@ -22,7 +22,7 @@ double kernel_time(const SetupTimes& setup, Basis basis, const StreamWork& work)
 double most_before_copy(const SetupTimes& setup, const StreamWork& work) {
   const double handover = as_ns(setup.handover.guaranteed);
   const double turn = std::max(as_ns(setup.turn.guaranteed), handover);  // the copy before it may be a staged one
-  const double second = work.landing != kNone || work.by_kernel ? handover : 0;
+  const double second = work.last_hop != kNone || work.by_kernel ? handover : 0;
   return as_ns(setup.gate.guaranteed) + as_ns(setup.transfer.of(work.route).first.guaranteed) + turn + second;
 }
 

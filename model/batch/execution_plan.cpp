@@ -56,19 +56,19 @@ Bytes pacing_chunk(RateRule rates, const Topology& machine) {
   return machine.staging_chunk().count > 0 ? machine.staging_chunk() : kPacingChunk;
 }
 
-std::vector<PlannedCommand> commands_of(const BatchChains& chains, const Batch& batch, const Timeline& timeline) {
+std::vector<PlannedCommand> commands_of(const EngineQueues& queues, const Batch& batch, const Timeline& timeline) {
   std::vector<PlannedCommand> commands;
-  for (std::uint32_t c = 0; c < chains.chains().size(); ++c) {
-    const auto [begin, end] = chains.chains()[c];
+  for (std::uint32_t c = 0; c < queues.queues().size(); ++c) {
+    const auto [begin, end] = queues.queues()[c];
     for (std::uint32_t position = begin; position < end; ++position) {
-      const Step& step = chains.step(position);
+      const Step& step = queues.step(position);
       if (!step.first) continue;
       const StreamTimeline& line = timeline.streams[step.stream];
       PlannedCommand command;
       command.stream = step.stream;
-      command.chain = c;
+      command.queue = c;
       command.kernel = step.kernel;
-      command.locks = chains.locks(step);
+      command.locks = queues.locks(step);
       command.bytes = step.kernel ? Bytes{} : batch.streams()[step.stream].transfer->size;
       command.start = step.kernel ? line.kernel->start : planned_start(*line.transfer);
       command.end = step.kernel ? line.kernel->end : line.transfer->end;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "model/batch/batch.hpp"
-#include "model/batch/batch_chains.hpp"
+#include "model/batch/engine_queues.hpp"
 #include "model/batch/timeline.hpp"
 
 namespace tutti::internal {
@@ -24,15 +24,15 @@ struct LatestFinish {
 /// A kernel, a transfer or a chunk of a transfer (`pieces_of`).
 struct PlannedCommand {
   std::uint32_t stream = 0;
-  std::uint32_t chain = 0;
+  std::uint32_t queue = 0;
   bool kernel = false;
-  std::array<std::uint32_t, 2> locks{kNone, kNone};  ///< engines, GPU or landing that it holds while it runs
+  std::array<std::uint32_t, 2> locks{kNone, kNone};  ///< engines, GPU or last hop that it holds while it runs
   Bytes offset{};                                    ///< of its bytes in the transfer
   Bytes bytes{};                                     ///< of a transfer
   Duration start{};                                  ///< with its set-up
   Duration end{};
   std::optional<Duration> gate;  ///< when its gate opens, from the end of the batch's set-up; none: it follows the
-                                 ///< command before it in its chain
+                                 ///< command before it in its queue
 
   friend bool operator==(const PlannedCommand&, const PlannedCommand&) = default;
 };
@@ -47,8 +47,9 @@ struct ExecutionPlan {
   Batch batch;
   Timeline timeline;  ///< as predicted
   RateRule rates = RateRule::MaxMin;
-  Basis basis = Basis::Nominal;          ///< of bandwidths, costs and kernel times in the timeline
-  std::vector<PlannedCommand> commands;  ///< chain by chain; those of a chain in their order. Transfers are whole
+  Basis basis = Basis::Nominal;  ///< of bandwidths, costs and kernel times in the timeline
+  std::vector<PlannedCommand>
+      commands;   ///< queue by queue; those of an engine queue in their order. Transfers are whole
   Bytes chunk{};  ///< largest piece of a transfer, each with a gate at its planned instant; 0: none is cut
   std::optional<LatestFinish> latest = {};  ///< where it was admitted: a longer run breaks the guarantee
 
@@ -56,9 +57,9 @@ struct ExecutionPlan {
   friend bool operator==(const ExecutionPlan&, const ExecutionPlan&) = default;
 };
 
-/// The commands of a timeline. A chain opens with a gate.
-/// @pre the timeline was made for the batch of these chains.
-[[nodiscard]] std::vector<PlannedCommand> commands_of(const BatchChains& chains, const Batch& batch,
+/// The commands of a timeline. An engine queue opens with a gate.
+/// @pre the timeline was made for the batch of these queues.
+[[nodiscard]] std::vector<PlannedCommand> commands_of(const EngineQueues& queues, const Batch& batch,
                                                       const Timeline& timeline);
 
 /// The commands of a plan with its transfers cut into chunks; staged copies and those of rows stay whole.

@@ -90,7 +90,7 @@ void FixedShares::load(const Topology& machine, Basis basis, const Batch& batch,
       lambda = std::min(lambda, capacities[capacity] / std::max(load_[capacity], crossing.weight() * cost));
     };
     crossing.for_uses(crossing.first(), limit);
-    rates_[s].lead = lambda * crossing.weight();
+    rates_[s].fill = lambda * crossing.weight();
     crossing.for_uses(crossing.second(), limit);
     rates_[s].data = lambda * crossing.weight();
     const RouteClass& route_class = batch.route_class(batch.work()[s].route_class);

@@ -26,7 +26,7 @@ class FixedShares {
  public:
   /// The smallest share on a stream's route, byte/ns.
   struct Rates {
-    double lead = 0;  ///< of a staged copy: on its first leg
+    double fill = 0;  ///< of a staged copy: on its first leg
     double data = 0;
   };
 

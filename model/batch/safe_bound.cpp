@@ -526,7 +526,7 @@ std::span<const double> BatchBound::find(const BatchSimulation& loaded, std::spa
   steps_.clear();
   streams_.clear();
   if (!loaded.contended()) {
-    add_chains(loaded, gates, gate_jitter);
+    add_queues(loaded, gates, gate_jitter);
   } else if (order.empty()) {
     service_order(loaded.batch(), order_);
     add_commands(loaded, gates, gate_jitter, order_);
@@ -557,17 +557,17 @@ inline BoundedStep& BatchBound::add_step(const BatchSimulation& loaded, const St
   return bounded;
 }
 
-/// Adds chains that never wait for each other, in the order of their gates.
-void BatchBound::add_chains(const BatchSimulation& loaded, std::span<const double> gates, double gate_jitter) {
-  const auto chains = loaded.batch().chains();
-  order_.resize(chains.size());
+/// Adds queues that never wait for each other, in the order of their gates.
+void BatchBound::add_queues(const BatchSimulation& loaded, std::span<const double> gates, double gate_jitter) {
+  const auto queues = loaded.batch().queues();
+  order_.resize(queues.size());
   std::iota(order_.begin(), order_.end(), 0U);
   std::sort(order_.begin(), order_.end(),
             [&](std::uint32_t a, std::uint32_t b) { return std::pair(gates[a], a) < std::pair(gates[b], b); });
   for (const std::uint32_t c : order_) {
     std::uint32_t before = kNone;
     double time = 0;  // before a flow; it may also be shorter, even 0
-    for (std::uint32_t i = chains[c].begin; i < chains[c].end; ++i) {
+    for (std::uint32_t i = queues[c].begin; i < queues[c].end; ++i) {
       const Step& step = loaded.batch().step(i);
       if (step.flow == kNone && !step.last) {
         time += step.amount;
@@ -583,19 +583,19 @@ void BatchBound::add_chains(const BatchSimulation& loaded, std::span<const doubl
   }
 }
 
-/// Adds chains that may wait for each other: their commands in the order in which they are served.
+/// Adds queues that may wait for each other: their commands in the order in which they are served.
 void BatchBound::add_commands(const BatchSimulation& loaded, std::span<const double> gates, double gate_jitter,
                               std::span<const std::uint32_t> order) {
-  const BatchChains& batch = loaded.batch();
-  const auto chains = batch.chains();
-  const auto chain_count = static_cast<std::uint32_t>(chains.size());
-  chain_of_.resize(batch.step_count());
-  for (std::uint32_t c = 0; c < chain_count; ++c)
-    std::fill(chain_of_.begin() + chains[c].begin, chain_of_.begin() + chains[c].end, c);
-  last_of_chain_.assign(chain_count, kNone);
+  const EngineQueues& batch = loaded.batch();
+  const auto queues = batch.queues();
+  const auto queue_count = static_cast<std::uint32_t>(queues.size());
+  queue_of_.resize(batch.step_count());
+  for (std::uint32_t c = 0; c < queue_count; ++c)
+    std::fill(queue_of_.begin() + queues[c].begin, queue_of_.begin() + queues[c].end, c);
+  last_of_queue_.assign(queue_count, kNone);
   last_of_lock_.assign(batch.lock_count(), kNone);
   for (const std::uint32_t first : order) {
-    const std::uint32_t c = chain_of_[first];
+    const std::uint32_t c = queue_of_[first];
     const auto locks = batch.locks(batch.step(first));
     double time = 0, unpaid = batch.step(first).unpaid;
     for (std::uint32_t i = first;; ++i) {
@@ -610,10 +610,10 @@ void BatchBound::add_commands(const BatchSimulation& loaded, std::span<const dou
       bounded.unpaid = std::exchange(unpaid, 0);
       bounded.locks = locks;
       bounded.earliest = gates[c];
-      bounded.release = last_of_chain_[c] == kNone ? gates[c] + gate_jitter : 0;
+      bounded.release = last_of_queue_[c] == kNone ? gates[c] + gate_jitter : 0;
       // Unmerged, the transfers of an engine are a group, which takes turns on it.
-      bounded.group = batch.merges() ? c : step.kernel ? kNone : chain_count + locks[0];
-      bounded.after[0] = std::exchange(last_of_chain_[c], position);
+      bounded.group = batch.merges() ? c : step.kernel ? kNone : queue_count + locks[0];
+      bounded.after[0] = std::exchange(last_of_queue_[c], position);
       for (std::size_t l = 0; l < locks.size(); ++l)
         if (locks[l] != kNone) bounded.after[1 + l] = std::exchange(last_of_lock_[locks[l]], position);
       if (step.last) break;

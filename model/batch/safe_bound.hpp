@@ -23,8 +23,8 @@ struct BoundedStep {
   double earliest = 0;                               ///< start, ns
   double release = 0;                                ///< ns: it starts at this at the latest,
   std::array<std::uint32_t, 3> after{kNone, kNone, kNone};  ///< or when the last of these earlier steps is over; first
-                                                            ///< the one before it in its chain
-  double unpaid = 0;  ///< ns more, where it waits for another one: what steps before it in its chain do not pay for it
+                                                            ///< the one before it in its queue
+  double unpaid = 0;  ///< ns more, where it waits for another one: what steps before it in its queue do not pay for it
                       ///< where they have no bytes
   double finish = std::numeric_limits<double>::infinity();  ///< result: the latest, ns
   std::uint32_t kind = kNone;                               ///< result: the first step of its group with an equal flow
@@ -34,11 +34,11 @@ struct BoundedStep {
 /// declared, capacities at least those given, starts anywhere from the earliest on. Max-min sharing is not monotone, so
 /// no single simulation finds it.
 ///
-/// **Order.** A step starts when the last of its predecessors is over: the step before it in its chain, and those
+/// **Order.** A step starts when the last of its predecessors is over: the step before it in its queue, and those
 /// before it on its locks, whose order is fixed. So it is over at most its own time and flow after their latest
 /// finishes (longest path). A predecessor that is dropped is over when its own predecessors are, whose latest finishes
 /// are not after its own: the lock passes on in time. What it would have paid once for those behind it, one of these
-/// pays: later only where it waits for something else than the chain.
+/// pays: later only where it waits for something else than the queue.
 ///
 /// **Bandwidth.** Volume is bytes per weight. While capacity c holds flow f back, c is full and no other flow on it has
 /// more for its weight. So while f moves volume x there, any other flow g moves y_g <= x, all of a group together (one
@@ -192,16 +192,16 @@ class SafeBound {
 class BatchBound {
  public:
   /// The batch loaded in a simulation, at the bandwidths and under the rate rule that it was loaded with.
-  /// @param gates        [chains] ns, when each chain's gate opens, without the set-up of the batch.
+  /// @param gates        [queues] ns, when each queue's gate opens, without the set-up of the batch.
   /// @param gate_jitter  ns: a gate opens at most this much later.
   /// @param order        commands by their first steps, in the order in which GPUs and engines serve them; empty: the
-  ///                     order of the last run, which went forward. Used where chains may wait for each other.
+  ///                     order of the last run, which went forward. Used where queues may wait for each other.
   /// @return [streams] ns from the start of the batch, set-up included; valid until the next call.
   std::span<const double> find(const BatchSimulation& loaded, std::span<const double> gates, double gate_jitter,
                                std::span<const std::uint32_t> order = {});
 
  private:
-  void add_chains(const BatchSimulation& loaded, std::span<const double> gates, double gate_jitter);
+  void add_queues(const BatchSimulation& loaded, std::span<const double> gates, double gate_jitter);
   void add_commands(const BatchSimulation& loaded, std::span<const double> gates, double gate_jitter,
                     std::span<const std::uint32_t> order);
   BoundedStep& add_step(const BatchSimulation& loaded, const Step& step);
@@ -210,8 +210,8 @@ class BatchBound {
   std::vector<BoundedStep> steps_;
   std::vector<std::uint32_t> streams_;  // [steps]
   std::vector<std::uint32_t> order_;
-  std::vector<std::uint32_t> chain_of_;       // [steps of the batch]
-  std::vector<std::uint32_t> last_of_chain_;  // [chains] step
+  std::vector<std::uint32_t> queue_of_;       // [steps of the batch]
+  std::vector<std::uint32_t> last_of_queue_;  // [queues] step
   std::vector<std::uint32_t> last_of_lock_;   // [locks] step
   std::vector<double> finishes_;              // [streams]
 };

@@ -149,7 +149,7 @@ std::optional<std::string> find_violation(const Topology& machine, const Batch& 
   if (timeline.streams.size() != streams.size()) return "the timeline has not one row a stream";
   std::map<EngineId, std::vector<Occupied>> engines;
   std::map<VertexId, std::vector<Occupied>> gpus;
-  std::map<std::uint32_t, std::vector<Occupied>> landings;
+  std::map<std::uint32_t, std::vector<Occupied>> last_hops;
   for (std::size_t s = 0; s < streams.size(); ++s) {
     const StreamTimeline& line = timeline.streams[s];
     if (auto violation = find_violation(streams[s], line, timeline.latency)) return violation;
@@ -162,8 +162,8 @@ std::optional<std::string> find_violation(const Topology& machine, const Batch& 
         engines[route.engines[1]].push_back({line.transfer->start, line.transfer->end, line.name});
       }
     }
-    if (line.transfer && batch.work()[s].landing != kNone)
-      landings[batch.work()[s].landing].push_back({line.transfer->start, line.transfer->end, line.name});
+    if (line.transfer && batch.work()[s].last_hop != kNone)
+      last_hops[batch.work()[s].last_hop].push_back({line.transfer->start, line.transfer->end, line.name});
     if (line.kernel && machine.vertex(line.kernel->on).kind == VertexKind::Gpu) {
       gpus[line.kernel->on].push_back({line.kernel->start, line.kernel->end, line.name});
     }
@@ -171,8 +171,8 @@ std::optional<std::string> find_violation(const Topology& machine, const Batch& 
   for (const auto& [engine, intervals] : engines) {
     if (auto overlap = find_overlap(intervals, fmt::format("copy engine {}", engine.value))) return overlap;
   }
-  for (const auto& [landing, intervals] : landings) {
-    if (auto overlap = find_overlap(intervals, fmt::format("the last link {}", landing))) return overlap;
+  for (const auto& [last_hop, intervals] : last_hops) {
+    if (auto overlap = find_overlap(intervals, fmt::format("the last link {}", last_hop))) return overlap;
   }
   for (const auto& [gpu, intervals] : gpus) {
     if (auto overlap = find_overlap(intervals, machine.vertex(gpu).name)) return overlap;
@@ -182,7 +182,7 @@ std::optional<std::string> find_violation(const Topology& machine, const Batch& 
 
 std::vector<double> gates_of(const BatchSimulation& loaded, const Timeline& plan) {
   std::vector<double> gates;
-  for (std::size_t c = 0; c < loaded.chain_count(); ++c) {
+  for (std::size_t c = 0; c < loaded.queue_count(); ++c) {
     const Duration gate = plan.streams[loaded.first_stream(c)].gate;
     gates.push_back(std::max(0.0, as_ns(gate - plan.setup)));
   }

@@ -10,7 +10,7 @@
 
 namespace tutti::internal {
 
-/// A stretch of constant rate of one transfer. Set-up and the lead of a staged copy are segments of 0 bytes.
+/// A stretch of constant rate of one transfer. Set-up and the pipeline fill of a staged copy are segments of 0 bytes.
 struct Segment {
   Duration start{};
   Duration end{};
@@ -70,7 +70,7 @@ struct Timeline {
 [[nodiscard]] std::optional<std::string> find_violation(const Topology& machine, const Batch& batch,
                                                         const Timeline& timeline);
 
-/// [chains] When the gates of a plan open, ns, without the set-up of the batch.
+/// [queues] When the gates of a plan open, ns, without the set-up of the batch.
 /// @pre the plan was made for the loaded batch.
 [[nodiscard]] std::vector<double> gates_of(const BatchSimulation& loaded, const Timeline& plan);
 

@@ -111,9 +111,9 @@ struct CopyCost {
   Cost each;
   Bytes below;                          ///< smaller copies have a rate of their own
   std::optional<Bandwidth> small = {};  ///< that rate, which they never exceed; absent: none
-  Cost first = {};                      ///< extra before the first of its class in a chain: links between GPUs sleep
-  SizeCost carried = {};  ///< a copy of at most this size that is a chain's only one goes with its command, and has
-                          ///< this in place of `first`, usually; 0 B: none does
+  Cost first = {};        ///< extra before the first of its class in an engine queue: links between GPUs sleep
+  SizeCost carried = {};  ///< a copy of at most this size that is an engine queue's only one goes with its command, and
+                          ///< has this in place of `first`, usually; 0 B: none does
   std::optional<Cost> led_first = {};  ///< in place of `first` where a GPU leads jobs, which keeps links awake; absent:
                                        ///< the same
   std::array<SizeCost, kMostSizes> sizes = {};  ///< rising; those in use come first. Pipelines take time to fill
@@ -122,7 +122,7 @@ struct CopyCost {
   double load = 1;    ///< what a byte takes of a capacity that both directions of a GPU's link share; a copy of an
                       ///< engine takes 1. Of rows: what a byte of a gap takes
 
-  /// Cost before the first copy of its class in a chain, ns. @param only  whether that is the chain's only copy
+  /// Cost before the first copy of its class in an engine queue, ns. @param only  whether that is the queue's only copy
   [[nodiscard]] constexpr double first_ns(Basis basis, double bytes, bool only) const {
     const bool goes_along = basis == Basis::Nominal && only && bytes <= static_cast<double>(carried.size.count);
     return static_cast<double>((goes_along ? carried.more : first).at(basis).count());
@@ -163,19 +163,19 @@ struct CopyCosts {
 };
 
 /// Costs of commands beside their bytes and their work: the `setup` of a machine file. They hold for execution by the
-/// backends: copies of one chain with the same ends go as one call, kernels follow each other without marks.
+/// backends: copies of one engine queue with the same ends go as one call, kernels follow each other without marks.
 struct SetupTimes {
   Cost batch;          ///< precedes every batch: the part of its time that belongs to no command
   CopyCosts transfer;  ///< precedes every copy
   Cost kernel{};       ///< precedes every kernel on a GPU
-  Cost gate{};         ///< from the instant of a chain's gate to the start of its first command
+  Cost gate{};         ///< from the instant of an engine queue's gate to the start of its first command
   Cost host{};         ///< precedes every piece of host work
-  /// From one queue to another: precedes the first kernel behind a chain's copies; a kernel without copies on a GPU
-  /// that others use (half of it in predictions); a staged copy next to others in its chain, and those next to it; a
-  /// staged copy whose second engine another chain uses too, for which two are guaranteed; a copy that lands where
-  /// those of another chain do.
+  /// From one queue to another: precedes the first kernel behind an engine queue's copies; a kernel without copies on a
+  /// GPU that others use (half of it in predictions); a staged copy next to others in its queue, and those next to it;
+  /// a staged copy whose second engine another queue uses too, for which two are guaranteed; a copy that lands where
+  /// those of another queue do.
   Cost handover{};
-  Cost turn{};      ///< precedes a copy with other ends than the copy before it in its chain
+  Cost turn{};      ///< precedes a copy with other ends than the copy before it in its queue
   Cost dispatch{};  ///< around every batch of a job: from its submission to its start, and from its last completion
                     ///< until the job goes on
   Cost job{};       ///< once per job or batch that runs by itself: how long machine and host may be held up

@@ -4,7 +4,7 @@
 
 namespace tutti::internal {
 
-/// Every chain starts at 0 and shares the bandwidth: the behaviour of a program that just enqueues everything.
+/// Every queue starts at 0 and shares the bandwidth: the behaviour of a program that just enqueues everything.
 void plan_all_at_once(BatchSimulation& loaded, Effort);
 
 }  // namespace tutti::internal

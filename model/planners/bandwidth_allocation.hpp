@@ -4,7 +4,7 @@
 
 namespace tutti::internal {
 
-/// Every chain starts at 0 and each transfer keeps, for its whole length, the smallest share on its route; bandwidth
+/// Every queue starts at 0 and each transfer keeps, for its whole length, the smallest share on its route; bandwidth
 /// that another stream leaves unused stays unused. Every stream of the batch counts on each capacity that it crosses,
 /// also those that take turns on an engine.
 ///

@@ -32,7 +32,7 @@ constexpr double kWorthwhile = 1 - 0.005;
 /// Budget of a search with full effort, and its costs, in nanoseconds of a usual processor.
 constexpr double kWork = 1'000'000;
 
-double cost_of_run(double events, double chains) { return 100 + events * (25 + 2 * chains); }
+double cost_of_run(double events, double queues) { return 100 + events * (25 + 2 * queues); }
 
 double cost_of_bound(double steps) { return 500 + 100 * steps * (steps + 4); }
 
@@ -45,8 +45,8 @@ class GateSearch {
         other_instants_(workspace_.instants.last(workspace_.instants.size() / 2)),
         random_(kSeed) {
     const auto steps = static_cast<double>(loaded.batch().step_count());
-    const auto chains = static_cast<double>(loaded.chain_count());
-    cost_of_run_ = cost_of_run(steps + chains, chains);
+    const auto queues = static_cast<double>(loaded.queue_count());
+    cost_of_run_ = cost_of_run(steps + queues, queues);
     cost_of_bound_ = cost_of_bound(steps);
     if (loaded.basis() == Basis::Guaranteed) {
       bound_.emplace();
@@ -114,11 +114,11 @@ class GateSearch {
   /// Lower bound of `judged`: no batch is shorter on the faster machine than in proportion, but for anomalies.
   [[nodiscard]] double judged_at_least(double length) const { return length * (1 + 1 / (1 + spread_)) / 2; }
 
-  /// Lower bound of a plan's length: that of any chain alone, and the time in which the busiest capacity carries all
+  /// Lower bound of a plan's length: that of any queue alone, and the time in which the busiest capacity carries all
   /// its bytes. Nominal rates may be measured ones, which owe nothing to capacities.
   [[nodiscard]] double least_length_ns() const {
     double least = bound_ ? busiest_capacity_ns() : 0;
-    for (std::size_t c = 0; c < simulation_.chain_count(); ++c)
+    for (std::size_t c = 0; c < simulation_.queue_count(); ++c)
       least = std::max(least, simulation_.transfers_alone_ns(c) + simulation_.kernels_ns(c));
     return least + simulation_.batch_setup_ns();
   }

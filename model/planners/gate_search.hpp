@@ -4,8 +4,8 @@
 
 namespace tutti::internal {
 
-/// A local search over the gates, one a chain: from the best of the other plans, gates of one or two chains move at
-/// random, and a plan stays where it is no worse. Short copies come to wait while long ones fill the machine.
+/// A local search over the gates, one an engine queue: from the best of the other plans, gates of one or two queues
+/// move at random, and a plan stays where it is no worse. Short copies come to wait while long ones fill the machine.
 ///
 /// The others are `all_at_once`, `completion_aligned` and `time_division`, whose transfers share the machine as those
 /// of this planner do. `bandwidth_allocation` is left out: its transfers are held to fixed shares, which no gates can

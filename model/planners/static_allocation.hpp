@@ -4,7 +4,7 @@
 
 namespace tutti::internal {
 
-/// Every chain starts at 0, and each transfer keeps a share that it has for ever: each capacity is split over all
+/// Every queue starts at 0, and each transfer keeps a share that it has for ever: each capacity is split over all
 /// transfers of the application that cross it, also over those of other batches and tasks. A batch that belongs to no
 /// application runs as with `bandwidth_allocation`.
 ///

@@ -15,9 +15,9 @@ void plan_time_division(BatchSimulation& loaded, Effort) {
     return kernels_a != kernels_b ? kernels_a > kernels_b : a < b;
   });
   double engine_free = 0;
-  for (const std::uint32_t chain : order) {
-    const double transfers = loaded.transfers_alone_ns(chain);
-    gates[chain] = transfers > 0 ? engine_free : 0;    // kernels alone need no turn
+  for (const std::uint32_t queue : order) {
+    const double transfers = loaded.transfers_alone_ns(queue);
+    gates[queue] = transfers > 0 ? engine_free : 0;    // kernels alone need no turn
     engine_free = std::ceil(engine_free + transfers);  // gates are whole nanoseconds, and no two turns overlap
   }
   loaded.run_forward(gates);

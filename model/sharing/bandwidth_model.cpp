@@ -95,29 +95,29 @@ void BandwidthModel::finish() {
 
 // ---- kinds -> groups
 
-/// Finds the capacities that can bind: a chain takes no more of one than its largest flow. Entries of an earlier batch
-/// are cleared only here, where used: machines are large, batches small.
+/// Finds the capacities that can bind: an engine queue takes no more of one than its largest flow. Entries of an
+/// earlier batch are cleared only here, where used: machines are large, batches small.
 inline void BandwidthModel::find_demand() {
   constexpr double kClearlyBelow = 1 - 1e-9;  // keeps rounding on the safe side
   touched_count_ = 0;
   for (std::uint32_t t = 0; t < turn_count_; ++t) {
-    const auto [k, chain] = turns_[t];
+    const auto [k, queue] = turns_[t];
     for (const CapacityUse& use : kinds_[k].uses) {
       Capacity& capacity = capacities_[use.capacity.index()];
       if (capacity.epoch != epoch_) {
         capacity = {epoch_, kNone, 0, 0, 0, kNone, 0, kNone, false, false, false};
         touched_[touched_count_++] = use.capacity.value;
       }
-      const bool same_chain = capacity.chain == chain && chain != kNone;
-      const double before = same_chain ? capacity.of_chain : 0;
+      const bool same_queue = capacity.queue == queue && queue != kNone;
+      const double before = same_queue ? capacity.of_queue : 0;
       const double most = std::max(before, kinds_[k].most * use.cost);
-      capacity.chain = chain;
-      capacity.chains += same_chain ? 0 : 1;
+      capacity.queue = queue;
+      capacity.queues += same_queue ? 0 : 1;
       capacity.demand += most - before;
-      capacity.of_chain = most;
+      capacity.of_queue = most;
       capacity.of_table |= kinds_[k].port != kNoPort;
       capacity.of_first |= is_first(kinds_[k].port);
-      capacity.binds = capacity.chains > 1 && capacity.demand > values_[use.capacity.index()] * kClearlyBelow;
+      capacity.binds = capacity.queues > 1 && capacity.demand > values_[use.capacity.index()] * kClearlyBelow;
     }
   }
 }

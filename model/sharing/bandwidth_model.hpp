@@ -41,9 +41,10 @@ class BandwidthModel {
   /// Adds a flow.
   /// @pre flows of one copy engine are never active together: the links at its GPU are not shared out among them.
   /// @param index  its route class: a position among the machine's classes and then the own ones.
-  /// @param chain  a chain runs one flow at a time; its flows are added in succession. kNone: a flow of its own.
+  /// @param queue  an engine queue runs one flow at a time; its flows are added in succession. kNone: a flow of its
+  /// own.
   /// @return a number that flows of one kind have in common: its *kind* in the functions below.
-  std::uint32_t add_flow(std::uint32_t index, std::uint32_t chain = kNone) {
+  std::uint32_t add_flow(std::uint32_t index, std::uint32_t queue = kNone) {
     std::uint64_t& known = kind_of_[index];
     const bool is_new = known >> 32 != epoch_;
     write_kind(index);  // always written, kept where it is new: no branch
@@ -51,9 +52,9 @@ class BandwidthModel {
     kind_count_ += is_new ? 1 : 0;
     const auto kind = static_cast<std::uint32_t>(known);
     ++kinds_[kind].flows;
-    turns_[turn_count_] = {kind, chain};  // no branch, as above
-    turn_count_ += kinds_[kind].chain != chain || chain == kNone ? 1 : 0;
-    kinds_[kind].chain = chain;
+    turns_[turn_count_] = {kind, queue};  // no branch, as above
+    turn_count_ += kinds_[kind].queue != queue || queue == kNone ? 1 : 0;
+    kinds_[kind].queue = queue;
     return kind;
   }
   /// Adds a flow that has this rate, byte/ns, whatever else is active.
@@ -121,20 +122,20 @@ class BandwidthModel {
     std::uint32_t group;
     PortId port;          // of the measured table, kNoPort
     bool capped;          // at `most`, also where the table has more
-    std::uint32_t chain;  // of the flow added last
+    std::uint32_t queue;  // of the flow added last
   };
-  /// A chain and a kind of its flows.
+  /// An engine queue and a kind of its flows.
   struct Turn {
     std::uint32_t kind;
-    std::uint32_t chain;
+    std::uint32_t queue;
   };
   /// A capacity of the machine as this batch sees it.
   struct Capacity {
     std::uint32_t epoch = 0;  // batch that the other fields belong to
-    std::uint32_t chain;      // the last one that crosses it
-    std::uint32_t chains;     // that cross it
+    std::uint32_t queue;      // the last one that crosses it
+    std::uint32_t queues;     // that cross it
     double demand;            // the most that they can take of it together
-    double of_chain;          // demand of the last chain
+    double of_queue;          // demand of the last queue
     std::uint32_t newest;     // group whose last share is of it
     std::uint32_t groups;     // that cross it
     std::uint32_t row;        // where groups compete for it

@@ -14,9 +14,9 @@ struct GpuFunctions {
   const char* version;  ///< of the project that the library was built from
   /// GPUs that this process sees; 0: none, or no driver.
   int (*devices)();
-  /// As `make_comm_stream` in `runtime/cuda/comm_stream.hpp`.
+  /// As `make_comm_stream` in `runtime/cuda/comm/comm_stream.hpp`.
   Expected<std::unique_ptr<Stream>> (*make_stream)(int device);
-  /// As in `runtime/cuda/comm_memory.hpp`, all four.
+  /// As in `runtime/cuda/comm/comm_memory.hpp`, all four.
   std::unique_ptr<SoftMemory> (*make_buffers)(int device, BufferPlace place);
   Expected<std::unique_ptr<Mover>> (*make_mover)(int devices);
   Expected<std::unique_ptr<ProxyMemory>> (*make_proxy_memory)(int device);
@@ -24,7 +24,7 @@ struct GpuFunctions {
   Expected<std::shared_ptr<void>> (*reach)(std::span<std::byte> memory);
   /// Whether NCCL can be used. @errors Machine: why it cannot, and the remedy
   Expected<void> (*check_nccl)();
-  /// As in `runtime/cuda/nccl_transport.hpp`.
+  /// As in `runtime/cuda/comm/nccl_transport.hpp`.
   Expected<std::unique_ptr<Transport>> (*join_nccl)(const JoinOptions& options);
 };
 

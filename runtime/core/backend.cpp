@@ -1,5 +1,3 @@
-#include "runtime/core/backend.hpp"
-
 #include <cstdint>
 #include <limits>
 #include <tuple>
@@ -7,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "runtime/core/led_run.hpp"
+#include "runtime/core/plain_backend.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -36,7 +35,7 @@ bool reaches(const Topology& machine, const Kernel& kernel, VertexId place) {
 
 }  // namespace
 
-Expected<std::unique_ptr<LedRun>> DeviceBackend::lead(LedSet) {
+Expected<std::unique_ptr<LedRun>> PlainBackend::lead(LedSet) {
   return invalid_input(fmt::format("backend '{}' has no conductor of its own; the host leads its runs", name()));
 }
 

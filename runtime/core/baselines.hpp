@@ -25,9 +25,9 @@ struct PlainStep {
 /// Steps as one would enqueue them by hand: ahead, in one stream of one GPU, behind one gate of the backend's kind.
 /// Copies alone are one call of the driver, as far as the queue has room behind a closed gate, and the rest another one
 /// when it is open.
-class PlainChain {
+class PlainQueue {
  public:
-  virtual ~PlainChain() = default;
+  virtual ~PlainQueue() = default;
   /// Two runs: one with the first start and the last end noted on the GPU, one without, from the start signal to the
   /// completion signal.
   /// @errors Machine: the driver's refusal, or it does not end.
@@ -66,7 +66,7 @@ class Baselines {
   [[nodiscard]] virtual Expected<CopyTimes> time_plain_copy(const BufferView& from, const BufferView& to) = 0;
   /// @param steps  at least one; at least one end of the first on a GPU
   /// @errors InvalidInput: no step. Machine: the driver's refusal.
-  [[nodiscard]] virtual Expected<std::unique_ptr<PlainChain>> plain_chain(std::vector<PlainStep> steps) = 0;
+  [[nodiscard]] virtual Expected<std::unique_ptr<PlainQueue>> plain_queue(std::vector<PlainStep> steps) = 0;
   /// @param gate           MemoryWait: the streams wait themselves; PollingKernel: kernels in them do
   /// @param beside_copies  large copies both ways are under way on the GPU meanwhile
   /// @errors Machine: no memory for that, or no stream is free.

@@ -54,35 +54,35 @@ BatchPromise::BatchPromise(const ExecutionPlan& plan)
 }
 
 void BatchPromise::find_commands(const ExecutionPlan& plan) {
-  std::uint32_t chains = 0, locks = 0;
+  std::uint32_t queues = 0, locks = 0;
   for (const PlannedCommand& planned : plan.commands) {
     const auto& kernel = plan.batch.streams()[planned.stream].kernel;
     const bool host = planned.kernel && plan.machine().vertex(kernel->on).kind == VertexKind::Cpu;
     commands_.push_back({.stream = planned.stream,
                          .kernel = planned.kernel,
                          .host = host,
-                         .opener = planned.chain == chains,
-                         .chain = planned.chain,
+                         .opener = planned.queue == queues,
+                         .queue = planned.queue,
                          .locks = planned.locks});
-    chains = planned.chain + 1;
+    queues = planned.queue + 1;
     for (const std::uint32_t lock : planned.locks)
       if (lock != kNone) locks = std::max(locks, lock + 1);
   }
-  in_chain_.resize(chains);
+  in_queue_.resize(queues);
   on_lock_.resize(locks);
 }
 
 template <class Visit>
 void BatchPromise::follow(const Timeline& timeline, const Visit& visit) {
   // Starts are rounded down and ends up, so that a command may seem to start before the one that it follows in its
-  // chain.
+  // queue.
   for (std::uint32_t c = 0; c < commands_.size(); ++c) {
     const auto [start, end] = span_of(timeline, commands_[c].stream, commands_[c].kernel);
     const Extent before = commands_[c].opener ? Extent{} : extents_[c - 1];
     extents_[c] = {std::max(start, before.start), std::max(end, before.end)};
   }
   std::ranges::sort(order_, {}, [&](std::uint32_t c) { return std::tuple(extents_[c].start, extents_[c].end, c); });
-  std::ranges::fill(in_chain_, kNone);
+  std::ranges::fill(in_queue_, kNone);
   std::ranges::fill(on_lock_, kNone);
   for (const std::uint32_t c : order_) {
     Path before;
@@ -90,7 +90,7 @@ void BatchPromise::follow(const Timeline& timeline, const Visit& visit) {
       if (last != kNone && last != c && paths_[last].end > before.end) before = paths_[last];
       last = c;
     };
-    wait_for(in_chain_[commands_[c].chain]);
+    wait_for(in_queue_[commands_[c].queue]);
     for (const std::uint32_t lock : commands_[c].locks)
       if (lock != kNone) wait_for(on_lock_[lock]);
     visit(c, before);

@@ -60,7 +60,7 @@ struct Extent {
 /// The guarantees of a batch, in a form that a measured run can be compared with without allocation.
 ///
 /// Only a run that took longer than the latest finish is explained. Every command is followed from the measured end of
-/// its last wait: its gate, or the command before it in its chain, on its engine or on its GPU. Time beyond its planned
+/// its last wait: its gate, or the command before it in its queue, on its engine or on its GPU. Time beyond its planned
 /// time (guaranteed bandwidths, worst kernel times) is the excess of a transfer, a kernel or host work. Time between
 /// its gate and its start is the gate's excess.
 class BatchPromise {
@@ -83,8 +83,8 @@ class BatchPromise {
     std::uint32_t stream = 0;
     bool kernel = false;
     bool host = false;    ///< a kernel on a cpu
-    bool opener = false;  ///< the first of its chain: it waits for a gate
-    std::uint32_t chain = 0;
+    bool opener = false;  ///< the first of its queue: it waits for a gate
+    std::uint32_t queue = 0;
     std::array<std::uint32_t, 2> locks{};  ///< engines or a GPU; kNone
     Duration opens{};                      ///< of an opener: a later start is late; the gate's cost is planned
     Duration planned{};  ///< its length; from its start for an opener, else from the end of its last wait
@@ -100,14 +100,14 @@ class BatchPromise {
   template <class Visit>
   void follow(const Timeline& timeline, const Visit& visit);
 
-  std::vector<Command> commands_;    // chain by chain
+  std::vector<Command> commands_;    // queue by queue
   std::vector<std::uint32_t> last_;  // [streams] its last command
   LatestFinish latest_;
   // State of the run that is explained:
   std::vector<std::uint32_t> order_;     // of commands, by their start
   std::vector<Extent> extents_;          // [commands] as far as they are ordered by them
   std::vector<Path> paths_;              // [commands]
-  std::vector<std::uint32_t> in_chain_;  // [chains] the last command so far
+  std::vector<std::uint32_t> in_queue_;  // [queues] the last command so far
   std::vector<std::uint32_t> on_lock_;   // [locks] the last command so far
 };
 

@@ -9,7 +9,8 @@
 namespace tutti::internal {
 namespace {
 
-/// The pieces of a plan by planned start. Those that take no time come first; those of one chain keep their order.
+/// The pieces of a plan by planned start. Those that take no time come first; those of one engine queue keep their
+/// order.
 std::vector<PlannedCommand> by_start(const ExecutionPlan& plan) {
   std::vector<PlannedCommand> pieces = pieces_of(plan);
   std::ranges::stable_sort(pieces, {}, [](const PlannedCommand& p) { return std::pair(p.start, p.end); });
@@ -29,12 +30,12 @@ class Maker {
 
  private:
   void grow_for(const PlannedCommand& planned) {
-    last_of_chain_.resize(std::max<std::size_t>(last_of_chain_.size(), planned.chain + 1));
+    last_of_queue_.resize(std::max<std::size_t>(last_of_queue_.size(), planned.queue + 1));
     for (const std::uint32_t lock : planned.locks) {
       if (lock == kNone) continue;
       users_.resize(std::max<std::size_t>(users_.size(), lock + 1));
       last_of_lock_.resize(users_.size());
-      users_[lock] = users_[lock].value_or(planned.chain) == planned.chain ? planned.chain : kNone;
+      users_[lock] = users_[lock].value_or(planned.queue) == planned.queue ? planned.queue : kNone;
     }
   }
 
@@ -48,7 +49,7 @@ class Maker {
     if (command.kind == Command::Kind::Staged)
       command.last_lane = lane_of(planned, planned.locks[1], stream.transfer->to);
     if (planned.gate) command.gate = add_gate(*planned.gate);
-    wait_for(last_of_chain_[planned.chain], command);
+    wait_for(last_of_queue_[planned.queue], command);
     for (const std::uint32_t lock : planned.locks)
       if (lock != kNone) wait_for(last_of_lock_[lock], command);
     if (!planned.kernel) {
@@ -59,7 +60,7 @@ class Maker {
     }
     const auto position = static_cast<std::uint32_t>(list_.commands.size());
     list_.commands.push_back(std::move(command));
-    last_of_chain_[planned.chain] = position;
+    last_of_queue_[planned.queue] = position;
     for (const std::uint32_t lock : planned.locks)
       if (lock != kNone) last_of_lock_[lock] = position;
   }
@@ -74,11 +75,11 @@ class Maker {
     return on_gpu(stream.transfer->from) ? stream.transfer->from : stream.transfer->to;
   }
 
-  /// An engine used by several merged chains, or a GPU with kernels of several chains, has a lane of its own. Any other
-  /// part takes its chain's lane.
+  /// An engine used by several merged queues, or a GPU with kernels of several queues, has a lane of its own. Any other
+  /// part takes its queue's lane.
   std::uint32_t lane_of(const PlannedCommand& planned, std::uint32_t lock, VertexId gpu) {
     const bool shared = (merges_ || planned.kernel) && lock != kNone && users_[lock] == kNone;
-    const auto owner = shared ? static_cast<std::uint32_t>(last_of_chain_.size()) + lock : planned.chain;
+    const auto owner = shared ? static_cast<std::uint32_t>(last_of_queue_.size()) + lock : planned.queue;
     const auto [found, added] = lanes_.try_emplace({owner, gpu}, static_cast<std::uint32_t>(list_.lanes.size()));
     if (added) list_.lanes.push_back(gpu);
     return found->second;
@@ -112,9 +113,9 @@ class Maker {
   const ExecutionPlan& plan_;
   CommandList list_;
   bool merges_;
-  std::vector<std::optional<std::uint32_t>> users_;                    // [locks] the chain; kNone: several
-  std::map<std::pair<std::uint32_t, VertexId>, std::uint32_t> lanes_;  // of chains, then of locks
-  std::vector<std::optional<std::uint32_t>> last_of_chain_;            // [chains] the command that ended last
+  std::vector<std::optional<std::uint32_t>> users_;                    // [locks] the queue; kNone: several
+  std::map<std::pair<std::uint32_t, VertexId>, std::uint32_t> lanes_;  // of queues, then of locks
+  std::vector<std::optional<std::uint32_t>> last_of_queue_;            // [queues] the command that ended last
   std::vector<std::optional<std::uint32_t>> last_of_lock_;             // [engines, GPUs]
 };
 

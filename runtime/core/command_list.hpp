@@ -74,11 +74,11 @@ struct KernelRun {
 
 /// A batch as entries of hardware queues.
 ///
-/// A *lane* is a queue of one GPU: its commands run in order. Streams of one chain (streams that share a copy engine)
-/// have a lane on each GPU that they use. An engine used by several merged chains has a lane of its own, and so has a
-/// GPU that runs kernels of several chains. The reason: a command follows another sooner within a queue than across
-/// queues (H200: 2 us in place of 12), and a second queue whose copies wait for an engine slows the first one down. Any
-/// other order of the plan, across lanes, is a wait. *Gates* hold commands until their planned instant.
+/// A *lane* is a queue of one GPU: its commands run in order. Streams of one engine queue (streams that share a copy
+/// engine) have a lane on each GPU that they use. An engine used by several merged queues has a lane of its own, and so
+/// has a GPU that runs kernels of several queues. The reason: a command follows another sooner within a queue than
+/// across queues (H200: 2 us in place of 12), and a second queue whose copies wait for an engine slows the first one
+/// down. Any other order of the plan, across lanes, is a wait. *Gates* hold commands until their planned instant.
 struct CommandList {
   std::vector<VertexId> lanes;    ///< the GPU of each
   std::vector<Duration> gates;    ///< when each opens, from the batch's start, without the batch's set-up, which is the

@@ -171,9 +171,9 @@ void DispatchedRun::start(const ReadyJob& ready, Duration planned) {
 void DispatchedRun::divide_into_regions(bool by_arrivals) {
   for (std::size_t i = 0; i < tasks_.size(); ++i) {
     TaskState& state = tasks_[i];
-    const bool chained = by_arrivals && executor_.backend().chains() && !planned_.timings[i].regions &&
-                         state.task->overrun.policy != OverrunPolicy::Abort;
-    state.region_ends = region_ends(*state.task, state.first_chunk, chained);
+    const bool linked = by_arrivals && executor_.backend().links_runs() && !planned_.timings[i].regions &&
+                        state.task->overrun.policy != OverrunPolicy::Abort;
+    state.region_ends = region_ends(*state.task, state.first_chunk, linked);
   }
 }
 
@@ -240,7 +240,7 @@ void DispatchedRun::arm_next() {
 }
 
 Duration DispatchedRun::issue_ahead(Duration instant) {
-  const auto next = executor_.backend().chains() && !takes_requests() ? scheduler_->certain_job() : std::nullopt;
+  const auto next = executor_.backend().links_runs() && !takes_requests() ? scheduler_->certain_job() : std::nullopt;
   if (!next || !ahead_.chunks.empty() || instant != scheduler_->releases().next_instant()) return instant;
   TaskState& state = tasks_[next->task.index()];
   if (!state.knows_batches()) return instant;

@@ -8,10 +8,10 @@
 
 namespace tutti::internal {
 
-std::vector<std::size_t> region_ends(const Task& task, std::span<const std::size_t> first_chunk, bool chained) {
+std::vector<std::size_t> region_ends(const Task& task, std::span<const std::size_t> first_chunk, bool linked) {
   std::vector<std::size_t> ends(first_chunk.back());
   std::iota(ends.begin(), ends.end(), std::size_t{1});
-  if (!chained) return ends;
+  if (!linked) return ends;
   std::size_t batch = first_chunk.size() - 1, end = ends.size();
   for (const JobStep& step : task.steps | std::views::reverse) {
     if (std::holds_alternative<HostStep>(step)) {
@@ -63,7 +63,7 @@ Expected<void> JobExecution::issue_until(std::size_t end) {
   return {};
 }
 
-/// A chained chunk starts before the host sees the end of the one before it: no instant counts twice.
+/// A linked chunk starts before the host sees the end of the one before it: no instant counts twice.
 Expected<void> JobExecution::wait_for(std::span<PreparedBatch> chunks) {
   Expected<void> done;
   Duration counted = Duration::min();

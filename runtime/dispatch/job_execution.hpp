@@ -9,9 +9,9 @@ namespace tutti::internal {
 
 /// The regions of a task: the chunk behind the last one of the region that each chunk is in.
 /// @param first_chunk  [batches + 1] of each batch, and the end
-/// @param chained      chunks with no host step between them are submitted together, and are one region; else each is
+/// @param linked      chunks with no host step between them are submitted together, and are one region; else each is
 [[nodiscard]] std::vector<std::size_t> region_ends(const Task& task, std::span<const std::size_t> first_chunk,
-                                                   bool chained);
+                                                   bool linked);
 
 /// Arms the chunks of a region, each behind the one before it.
 void arm_region(Executor& executor, std::span<PreparedBatch> region);

@@ -8,7 +8,7 @@
 namespace tutti::internal {
 
 /// A check of one GPU: a row of the table in `gpu_checks.cpp`. To add one, write its function there and a row; what it
-/// needs of the driver is a field of `GpuCondition`, which `runtime/cuda/examination` fills.
+/// needs of the driver is a field of `GpuCondition`, which `runtime/cuda/discovery/examination` fills.
 struct GpuCheck {
   std::string_view name;  ///< "PCIe link"
   /// @return  subject and check are left open.

@@ -21,16 +21,16 @@ namespace tutti::internal {
 /// The functions take and return C++ types, so both sides are built from one version of the project.
 struct CudaFunctions {
   const char* version;  ///< of the project that the library was built from: "0.2.0"
-  /// As `make_cuda_backend` in `runtime/cuda/cuda_backend.hpp`.
+  /// As `make_cuda_backend` in `runtime/cuda/backend/cuda_backend.hpp`.
   Expected<std::unique_ptr<DeviceBackend>> (*make_backend)(const Topology& machine, const KernelRegistry& kernels,
                                                            Clock& clock, const CudaOptions& options);
-  /// As in `runtime/cuda/discovery.hpp`.
+  /// As in `runtime/cuda/discovery/discovery.hpp`.
   Expected<HostFacts> (*discover_host)();
-  /// As in `runtime/cuda/discovery.hpp`.
+  /// As in `runtime/cuda/discovery/discovery.hpp`.
   std::optional<PcieLink> (*current_link)(const std::string& bus_id);
-  /// As in `runtime/cuda/examination.hpp`.
+  /// As in `runtime/cuda/discovery/examination.hpp`.
   GpuCondition (*examine_gpu)(const DeviceFacts& device);
-  /// As in `runtime/cuda/pageable_speeds.hpp`.
+  /// As in `runtime/cuda/memory/pageable_speeds.hpp`.
   Expected<PageableMeasurement> (*measure_pageable)(int device);
 };
 

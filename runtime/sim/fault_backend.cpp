@@ -20,6 +20,7 @@ class FaultBackend::Batch final : public BackendBatch {
         times_(plan_.timeline) {}
 
   void arm() override { batch_->arm(); }
+  void arm_behind(BackendBatch& /*before*/) override { arm(); }
   void disarm() override { batch_->disarm(); }
   void belongs_to(const JobLabel& job) override {
     job_ = job;

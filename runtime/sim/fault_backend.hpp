@@ -69,6 +69,8 @@ class FaultBackend : public DeviceBackend {
 
   [[nodiscard]] std::string_view name() const override { return machine_.name(); }
   [[nodiscard]] bool starts_cold() const override { return machine_.starts_cold(); }
+  /// False: a fault may hold a run up before it starts.
+  [[nodiscard]] bool links_runs() const override { return false; }
   [[nodiscard]] bool busy() const override { return machine_.busy(); }
   void begin_overlapping(Waker& caller) override { machine_.begin_overlapping(caller); }
   void end_overlapping() override { machine_.end_overlapping(); }
@@ -99,6 +101,7 @@ class FaultBackend : public DeviceBackend {
   [[nodiscard]] Expected<std::unique_ptr<BackendBatch>> prepare(BoundPlan bound) override;
   /// The machine leads on its own clock, on which the host's stalls are nothing. No other fault meets it.
   [[nodiscard]] Expected<std::unique_ptr<LedRun>> lead(LedSet set) override;
+  [[nodiscard]] Expected<void> set_gates_apart() override { return machine_.set_gates_apart(); }
   /// The number that the next batch gets.
   [[nodiscard]] std::size_t batches() const { return batches_; }
 

@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "model/machine/topology.hpp"
-#include "runtime/core/backend.hpp"
 #include "runtime/core/clock.hpp"
 #include "runtime/core/kernel_registry.hpp"
 #include "runtime/core/led_run.hpp"
+#include "runtime/core/plain_backend.hpp"
 #include "runtime/sim/sim_copies.hpp"
 
 namespace tutti::internal {
@@ -27,7 +27,7 @@ class SimMemory;
 /// Batches that overlap (`BoundPlan::overlaps`) are one copy or kernel each: copies that are under way at a time share
 /// the machine's guaranteed bandwidths as they start and stop. To submit one takes the machine's `dispatch` of the
 /// caller's time, so that a thread that leads several does one thing at a time.
-class SimBackend final : public DeviceBackend {
+class SimBackend final : public PlainBackend {
  public:
   /// How far a batch may end behind its plan before the host counts as too slow.
   static constexpr Duration kHostLag = std::chrono::milliseconds{5};

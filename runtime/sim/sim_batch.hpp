@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "runtime/core/bound_call.hpp"
+#include "runtime/core/plain_backend.hpp"
 #include "runtime/sim/sim_backend.hpp"
 #include "runtime/sim/staging.hpp"
 
@@ -10,7 +11,7 @@ namespace tutti::internal {
 
 /// One batch on the simulated machine: its plan, or the times that it follows instead, as a list of events in order of
 /// time.
-class SimBatch final : public BackendBatch {
+class SimBatch final : public PlainBatch {
  public:
   /// @pre the bindings fit, kernels have their inputs and exist.
   SimBatch(SimBackend& backend, BoundPlan bound);

@@ -4,13 +4,14 @@
 #include <optional>
 
 #include "runtime/core/bound_call.hpp"
+#include "runtime/core/plain_backend.hpp"
 #include "runtime/sim/sim_backend.hpp"
 
 namespace tutti::internal {
 
 /// One copy or kernel on the simulated machine that runs beside others: a copy takes as long as its bytes flow at what
 /// the other copies leave it.
-class SimOperation final : public BackendBatch {
+class SimOperation final : public PlainBatch {
  public:
   /// @pre the bindings fit, the plan is of one stream with a transfer or a kernel, which exists.
   SimOperation(SimBackend& backend, BoundPlan bound);

@@ -15,7 +15,7 @@ struct OverlapPlan {
 };
 
 /// Plans every region of every operation: a batch of one stream, at guaranteed bandwidths and worst kernel times with
-/// nothing beside it, its longest time in company as its latest finish.
+/// nothing beside it, its longest time beside co-runners as its latest finish.
 [[nodiscard]] OverlapPlan plan_operations(const TaskSet& set, OperationSet operations, LocalDeadlines deadlines);
 
 }  // namespace tutti::internal

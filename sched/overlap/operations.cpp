@@ -13,7 +13,7 @@
 #include "model/base/expects.hpp"
 #include "model/batch/command_costs.hpp"
 #include "model/batch/copy_class.hpp"
-#include "model/sharing/company_rates.hpp"
+#include "model/sharing/corunner_rates.hpp"
 #include "model/transfer/transfer_method.hpp"
 #include "sched/tasks/cut.hpp"
 #include "sched/tasks/led_set.hpp"
@@ -24,9 +24,9 @@
 namespace tutti::internal {
 namespace {
 
-/// What a resource is made of: an engine, the landing of copies between GPUs (a link), a processor (a vertex).
+/// What a resource is made of: an engine, the last hop of copies between GPUs (a link), a processor (a vertex).
 struct ResourcePart {
-  enum class Kind : std::uint8_t { Engine, Landing, Processor };
+  enum class Kind : std::uint8_t { Engine, LastHop, Processor };
 
   Kind kind;
   std::uint32_t id;
@@ -55,7 +55,7 @@ std::string name_of(const Topology& machine, EngineId engine) {
 std::string name_of(const Topology* machine, const ResourcePart& part) {
   switch (part.kind) {
     case ResourcePart::Kind::Engine: return name_of(*machine, EngineId{part.id});
-    case ResourcePart::Kind::Landing: break;
+    case ResourcePart::Kind::LastHop: break;
     case ResourcePart::Kind::Processor: {
       if (part.id == kNone) return "host";
       const Vertex& vertex = machine->vertex(VertexId{part.id});
@@ -63,7 +63,7 @@ std::string name_of(const Topology* machine, const ResourcePart& part) {
       return vertex.cores > 1 ? fmt::format("core {} of {}", part.core, vertex.name) : vertex.name;
     }
   }
-  return "landing at " + machine->vertex(machine->link(LinkId{part.id}).to).name;
+  return "last hop at " + machine->vertex(machine->link(LinkId{part.id}).to).name;
 }
 
 /// Groups of parts that are held together, in the order in which they are met.
@@ -123,7 +123,7 @@ class JoinedParts {
 /// A region before its rates are known.
 struct Region {
   double fixed = 0;      // ns that pass, whatever else flows
-  std::size_t flow = 0;  // in the company, where there are bytes
+  std::size_t flow = 0;  // among the co-runners, where there are bytes
   double bytes = 0;
   double filling = 0;             // bytes more that flow where buffers are filled meanwhile
   VertexId sms{kNone};            // GPU whose multiprocessors it takes
@@ -260,7 +260,7 @@ class Splitting {
     std::vector<std::size_t> places;
     result_.resources = resources_.take(machine_, places);
     for (Operation& operation : result_.operations) operation.resource = places[operation.resource];
-    for (CompanyFlow& flow : company_) flow.engine = static_cast<std::uint32_t>(places[flow.engine]);
+    for (CorunnerFlow& flow : company_) flow.engine = static_cast<std::uint32_t>(places[flow.engine]);
     find_times();
     return in_stays(result_);
   }
@@ -340,14 +340,14 @@ class Splitting {
     if (const auto vertex = machine_->moving_vertex(work.engines[0]))
       return resources_.add({ResourcePart::Kind::Processor, vertex->value});
     const std::size_t engine = resources_.add({ResourcePart::Kind::Engine, work.engines[0].value});
-    if (work.landing != kNone) resources_.join(engine, resources_.add({ResourcePart::Kind::Landing, work.landing}));
+    if (work.last_hop != kNone) resources_.join(engine, resources_.add({ResourcePart::Kind::LastHop, work.last_hop}));
     return engine;
   }
 
-  /// The flow of a copy in the company; equal ones are one.
+  /// The flow of a copy among the co-runners; equal ones are one.
   std::size_t add_flow(const Transfer& transfer, std::size_t resource) {
     const RouteClass route_class = class_in_company(*machine_, transfer);
-    CompanyFlow flow;
+    CorunnerFlow flow;
     flow.engine = static_cast<std::uint32_t>(resource);
     flow.weight = route_class.weight;
     flow.alone = route_class.alone.guaranteed.value;
@@ -376,7 +376,7 @@ class Splitting {
                  .sms = batch.streams()[stream].kernel->on}});
   }
 
-  /// The longest times of all regions, now that the company is known.
+  /// The longest times of all regions, now that the co-runners are known.
   void find_times() {
     if (machine_ == nullptr) {  // there is nothing but host work
       for (Operation& operation : result_.operations) operation.parts[0].regions = {operation.parts[0].least};
@@ -385,8 +385,8 @@ class Splitting {
     result_.dispatching = dispatching_of(set_, result_.resources.size(), result_.operations.size());
     const Bounds bounds(*machine_, result_.dispatching);
     const auto capacities = machine_->capacities(Basis::Guaranteed);
-    const std::vector<double> rates = rates_in_company(capacities, company_);
-    CompanyTimes times(capacities, company_, volumes());
+    const std::vector<double> rates = rates_beside_corunners(capacities, company_);
+    CorunnerTimes times(capacities, company_, volumes());
     for (std::size_t i = 0; i < regions_.size(); ++i) {
       OperationPart& part = result_.operations[i].parts[0];
       if (part.kind == OperationPart::Kind::Host) part.regions = {bounds.host(part.least)};
@@ -408,7 +408,7 @@ class Splitting {
   /// the last block of that kernel runs, and so may the mark. Neither waits for a second one, since between two kernels
   /// of one resource the conductor sees the end of the first, and all room is free meanwhile. So a copy takes longer by
   /// two of the longest kernel on either of its GPUs, unless both have one resource.
-  void add_waits_for_blocks(const Bounds& bounds, CompanyTimes& times, std::span<const double> rates) {
+  void add_waits_for_blocks(const Bounds& bounds, CorunnerTimes& times, std::span<const double> rates) {
     struct Longest {
       std::size_t resource = 0;
       Duration time{};
@@ -456,8 +456,8 @@ class Splitting {
   OperationSet result_;
   JoinedParts resources_;
   std::vector<std::vector<Region>> regions_;  // [operations]
-  std::vector<CompanyFlow> company_;
-  std::map<std::vector<double>, std::size_t> flow_of_;  // places in the company, by all that a flow is
+  std::vector<CorunnerFlow> company_;
+  std::map<std::vector<double>, std::size_t> flow_of_;  // places among the co-runners, by all that a flow is
 };
 
 }  // namespace

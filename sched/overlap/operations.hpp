@@ -90,7 +90,7 @@ struct OperationSet {
 /// The longest way through a job: the sum over its steps of what its longest stream takes.
 /// @param times  [operations]
 [[nodiscard]] Duration longest_way(const OperationSet& operations, std::span<const Duration> times, TaskId task);
-/// [operations] their longest times, in company; and the least, with nothing beside them and without costs.
+/// [operations] their longest times, beside co-runners; and the least, with nothing beside them and without costs.
 [[nodiscard]] std::vector<Duration> worst_times(const OperationSet& operations);
 [[nodiscard]] std::vector<Duration> least_times(const OperationSet& operations);
 /// What a job takes at most if no other job is there: its longest way, and operations of one step on one resource in
@@ -110,15 +110,15 @@ struct Joining {
 
 /// Splits jobs into operations.
 ///
-/// A copy holds its engine, of one GPU in one direction; a copy through a memory is two (`Leg`). A copy whose landing
+/// A copy holds its engine, of one GPU in one direction; a copy through a memory is two (`Leg`). A copy whose last hop
 /// others share holds that too: these are one resource for all tasks, for otherwise one would idle while it is held. A
 /// kernel holds its GPU, or a core of its cpu; a host step one of the first cpu. All host work of a task on a cpu has
 /// one core, shared out evenly. What a job does on one resource without anything between is one operation.
 ///
-/// The longest time of a copy is at the rate that it has in any company, one copy of each resource, of any operation of
-/// the set (`rates_in_company`); or less, by what the others can move in that time (`CompanyTimes`). A job may move
-/// bytes until its deadline: all deadlines are kept, or one is the first that is not. Every part is submitted by
-/// itself, so each region has all costs that its batch could have.
+/// The longest time of a copy is at the rate that it has beside any co-runners, one copy of each resource, of any
+/// operation of the set (`rates_beside_corunners`); or less, by what the others can move in that time
+/// (`CorunnerTimes`). A job may move bytes until its deadline: all deadlines are kept, or one is the first that is not.
+/// Every part is submitted by itself, so each region has all costs that its batch could have.
 ///
 /// @errors InvalidInput: a task without a job, whose resources nobody knows
 [[nodiscard]] Expected<OperationSet> operations_of(const TaskSet& set, const Joining& joining = {});

@@ -12,7 +12,7 @@ namespace tutti::internal {
 struct OverlapVerdict {
   Answer answer = Answer::Unknown;
   OperationSet operations;
-  std::vector<double> utilization;          ///< [resources] in any company; rounded, for display only
+  std::vector<double> utilization;          ///< [resources] beside any co-runners; rounded, for display only
   std::optional<LocalDeadlines> deadlines;  ///< with Schedulable: those that every resource keeps
   /// [tasks] from the arrival, where a test gives one
   std::vector<std::optional<Duration>> worst_responses;

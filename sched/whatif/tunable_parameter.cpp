@@ -37,7 +37,7 @@ bool has_staged_copy(const TaskSet& set) {
   for (const Task& task : set.tasks)
     for (const Batch* batch : batches_of(task))
       for (const StreamWork& work : batch->work())
-        if (work.lead != kNone) return true;
+        if (work.fill != kNone) return true;
   return false;
 }
 

@@ -2,11 +2,12 @@
 //
 //   bound_attack [--runs N] [--seed S]
 //
-// Half of the runs are of abstract networks (`tests/support/chain_network`), a fifth of these random and the others
+// Half of the runs are of abstract networks (`tests/support/queue_network`), a fifth of these random and the others
 // steps of hill climbs towards the latest end of one step; half are batches on random machines under every planner.
 // Each runs with any of: streams without bytes, smaller sizes, shorter kernels and costs, late gates, all or single
-// capacities faster; with up to 16 transfers a chain, staged copies, copies between GPUs, kernels and copies that wait
-// for each other. The second table is the bound over the undisturbed run. Ends with 1 where a bound is broken.
+// capacities faster; with up to 16 transfers an engine queue, staged copies, copies between GPUs, kernels and copies
+// that wait for each other. The second table is the bound over the undisturbed run. Ends with 1 where a bound is
+// broken.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -18,7 +19,7 @@
 #include "model/planners/planner.hpp"
 #include "model/sharing/compile_machine.hpp"
 #include "tests/bench/attack.hpp"
-#include "tests/support/chain_network.hpp"
+#include "tests/support/queue_network.hpp"
 #include "tests/support/random_machine.hpp"
 
 namespace tutti::internal {
@@ -58,7 +59,7 @@ struct Score {
 
 std::vector<double> flat(const test::StepTimes& times) {
   std::vector<double> all;
-  for (const auto& chain : times) all.insert(all.end(), chain.begin(), chain.end());
+  for (const auto& queue : times) all.insert(all.end(), queue.begin(), queue.end());
   return all;
 }
 
@@ -81,14 +82,14 @@ struct Tightness {
   }
 };
 
-void climb(const test::ChainNetwork& declared, const std::vector<double>& undisturbed,
+void climb(const test::QueueNetwork& declared, const std::vector<double>& undisturbed,
            const std::vector<double>& latest, Draw& random, Score& score) {
   constexpr int kSteps = 40;
-  test::ChainNetwork at = random.one_in(2) ? declared : test::perturbed(declared, random);
+  test::QueueNetwork at = random.one_in(2) ? declared : test::perturbed(declared, random);
   const std::size_t target = random.below(latest.size());
   double here = flat(test::run(at).ends)[target];
   for (int step = 0; step < kSteps; ++step) {
-    test::ChainNetwork next = test::changed(declared, at, random);
+    test::QueueNetwork next = test::changed(declared, at, random);
     const auto ends = flat(test::run(next).ends);
     score.add(ends, undisturbed, latest);
     if (ends[target] < here) continue;
@@ -99,12 +100,12 @@ void climb(const test::ChainNetwork& declared, const std::vector<double>& undist
 
 void attack_networks(long runs, Draw& random, std::vector<Score>& scores, std::vector<Tightness>& tightness) {
   Score drawn{"networks, random"}, climbed{"networks, hill climbs"};
-  Tightness one{"networks, one route class a chain", {}, {}};
-  Tightness mixed{"networks, up to three route classes a chain", {}, {}};
+  Tightness one{"networks, one route class an engine queue", {}, {}};
+  Tightness mixed{"networks, up to three route classes an engine queue", {}, {}};
   Tightness waits{"networks with costs, kernels, locks and late gates", {}, {}};
   for (int n = 0; drawn.runs + climbed.runs < runs; ++n) {
     const int kind = n % 3;
-    const test::ChainNetwork network =
+    const test::QueueNetwork network =
         test::random_network(random, {.most_transfers = 16, .most_routes = kind == 0 ? 1 : 3, .plain = kind < 2});
     const auto latest = flat(test::bound(network));
     const auto declared = flat(test::run(network).ends);

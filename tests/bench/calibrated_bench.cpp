@@ -7,9 +7,9 @@
 #include <memory>
 #include <random>
 
-#include "apps/tutti/formats/measured_json.hpp"
+#include "apps/lab/fits/calibration.hpp"
+#include "apps/lab/reports/measured_json.hpp"
 #include "model/batch/safe_bound.hpp"
-#include "model/calibration/calibration.hpp"
 #include "model/planners/planner.hpp"
 #include "model/sharing/compile_machine.hpp"
 #include "tests/bench/rows.hpp"

@@ -11,9 +11,9 @@
 #include <numeric>
 #include <vector>
 
+#include "apps/lab/fits/cheapest_cover.hpp"
 #include "model/base/quantile.hpp"
 #include "model/batch/safe_bound.hpp"
-#include "model/calibration/cheapest_cover.hpp"
 #include "model/machine/ports.hpp"
 #include "model/planners/planner.hpp"
 #include "model/sharing/compile_machine.hpp"

@@ -3,7 +3,7 @@
 //
 // Each row predicts the same batches one after the other, warm. Before any timing, all finish times are compared.
 // Streams of one GPU and direction follow each other there as here: SimGrid's event loop starts a flow where another
-// ends. Its interface is asked about batches without such chains alone, those of 8 streams.
+// ends. Its interface is asked about batches without such queues alone, those of 8 streams.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -97,13 +97,13 @@ void bench_tutti(benchmark::State& state, Case& of) {
 
 #ifdef TUTTI_SIMGRID
 
-/// Streams of one GPU and direction are a chain: their transfers in the order of the batch, then their kernels.
+/// Streams of one GPU and direction are an engine queue: their transfers in the order of the batch, then their kernels.
 std::vector<peer::PeerFlow> flows_of(const Topology& machine, const Batch& batch, std::uint32_t offset) {
-  struct Chain {
+  struct EngineQueue {
     std::uint32_t last;
     double kernels;
   };
-  std::map<std::pair<VertexId, bool>, Chain> chains;
+  std::map<std::pair<VertexId, bool>, EngineQueue> queues;
   std::vector<peer::PeerFlow> flows;
   for (const CommandStream& stream : batch.streams()) {
     const Transfer& transfer = *stream.transfer;
@@ -112,19 +112,19 @@ std::vector<peer::PeerFlow> flows_of(const Topology& machine, const Batch& batch
     for (const LinkId link : machine.route(transfer.from, transfer.to)) flow.links.push_back(offset + link.value);
     flow.bytes = static_cast<double>(transfer.size.count);
     const bool in = machine.vertex(transfer.to).kind == VertexKind::Gpu;
-    const auto [chain, is_new] = chains.try_emplace({in ? transfer.to : transfer.from, in}, Chain{position, 0});
-    if (!is_new) flows[chain->second.last].after = position;
-    chain->second.last = position;
-    if (stream.kernel) chain->second.kernels += static_cast<double>(stream.kernel->time.count());
+    const auto [queue, is_new] = queues.try_emplace({in ? transfer.to : transfer.from, in}, EngineQueue{position, 0});
+    if (!is_new) flows[queue->second.last].after = position;
+    queue->second.last = position;
+    if (stream.kernel) queue->second.kernels += static_cast<double>(stream.kernel->time.count());
     flows.push_back(std::move(flow));
   }
-  for (const auto& [engine, chain] : chains) flows[chain.last].start_ns = chain.kernels;
+  for (const auto& [engine, queue] : queues) flows[queue.last].start_ns = queue.kernels;
   return flows;
 }
 
 /// The cases as SimGrid sees them: all machines side by side in one network, since only a process's first engine is
-/// free of what earlier ones left behind; and each batch as flows of the reverse timeline: the last transfer of a chain
-/// starts at the length of the chain's kernels, and each before it when that one ends.
+/// free of what earlier ones left behind; and each batch as flows of the reverse timeline: the last transfer of an
+/// engine queue starts at the length of the queue's kernels, and each before it when that one ends.
 struct Peers {
   peer::PeerNetwork network;
   std::vector<Topology> machines;                               // in the network

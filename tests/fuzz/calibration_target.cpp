@@ -1,7 +1,7 @@
 // A file of measured rates: a machine is fitted to it and written, and the measurements are compared with it.
-#include "apps/tutti/formats/measured_json.hpp"
+#include "apps/lab/fits/calibration.hpp"
+#include "apps/lab/reports/measured_json.hpp"
 #include "model/base/document.hpp"
-#include "model/calibration/calibration.hpp"
 #include "model/sharing/compile_machine.hpp"
 #include "tests/fuzz/target.hpp"
 

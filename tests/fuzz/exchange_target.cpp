@@ -1,7 +1,7 @@
 // An exchange file: read, written back, decided and reported.
 #include <fmt/format.h>
 
-#include "apps/tutti/reports/advice_report.hpp"
+#include "apps/lab/reports/advice_report.hpp"
 #include "model/base/document.hpp"
 #include "model/control/exchange_yaml.hpp"
 #include "tests/fuzz/refusal.hpp"

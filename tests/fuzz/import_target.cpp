@@ -1,6 +1,6 @@
 // What another tool says of a host, as `tutti topology import` takes it: read, made a machine, whose file is read back.
 #include "apps/tutti/formats/imported_host.hpp"
-#include "apps/tutti/lab/imported_machine.hpp"
+#include "apps/tutti/formats/imported_machine.hpp"
 #include "model/base/document.hpp"
 #include "model/sharing/compile_machine.hpp"
 #include "tests/fuzz/target.hpp"

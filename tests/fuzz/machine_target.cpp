@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
+#include "apps/lab/fits/measurement_plan.hpp"
 #include "model/base/document.hpp"
 #include "model/batch/compile_batch.hpp"
 #include "model/batch/safe_bound.hpp"
-#include "model/calibration/measurement_plan.hpp"
 #include "model/machine/ports.hpp"
 #include "model/planners/planner.hpp"
 #include "model/sharing/compile_machine.hpp"

@@ -1,5 +1,5 @@
 // A file of measured rates: read, written back.
-#include "apps/tutti/formats/measured_json.hpp"
+#include "apps/lab/reports/measured_json.hpp"
 #include "tests/fuzz/target.hpp"
 
 namespace tutti::internal::fuzz {

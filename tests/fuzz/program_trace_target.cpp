@@ -1,8 +1,8 @@
 // The trace of a program, as `tutti learn` takes it: read, learned, and its files read back.
-#include "apps/tutti/lab/learn/chrome_trace.hpp"
-#include "apps/tutti/lab/learn/learn.hpp"
-#include "apps/tutti/lab/learn/learned_tasks.hpp"
-#include "apps/tutti/lab/learn/nsys_trace.hpp"
+#include "apps/lab/learn/chrome_trace.hpp"
+#include "apps/lab/learn/learn.hpp"
+#include "apps/lab/learn/learned_tasks.hpp"
+#include "apps/lab/learn/nsys_trace.hpp"
 #include "model/base/document.hpp"
 #include "model/sharing/compile_machine.hpp"
 #include "sched/tasks/task_yaml.hpp"

@@ -12,8 +12,8 @@
 
 #include "model/planners/planner.hpp"
 #include "runtime/core/executor.hpp"
-#include "runtime/cuda/cuda_backend.hpp"
-#include "runtime/cuda/discovery.hpp"
+#include "runtime/cuda/backend/cuda_backend.hpp"
+#include "runtime/cuda/discovery/discovery.hpp"
 #include "runtime/sim/sim_backend.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/yaml_text.hpp"

@@ -19,7 +19,7 @@ void let_overlap(Timeline& timeline) {
 
 }  // namespace
 
-class WatchedBackend::Batch final : public BackendBatch {
+class WatchedBackend::Batch final : public PlainBatch {
   /// Source and destination of the bytes of a stream. Sources of a batch are none of its destinations.
   struct Copy {
     std::span<std::byte> from, to;

@@ -8,14 +8,14 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/core/backend.hpp"
+#include "runtime/core/plain_backend.hpp"
 
 namespace tutti::internal::simulation {
 
 /// A machine that is watched from below the executor: whether batches that do not overlap begin in the order of issue
 /// and one after the other, whether each byte of a batch arrives by its end, and whether every engine and GPU has one
 /// owner at a time.
-class WatchedBackend final : public DeviceBackend {
+class WatchedBackend final : public PlainBackend {
  public:
   /// @param planted  a fault of ours in what is seen: "overtakes", "together", "byte", "owner", "shared"; otherwise
   ///                 none

@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-/// One thing that a chain does: a wait of fixed length, or bytes over capacities.
+/// One thing that an engine queue does: a wait of fixed length, or bytes over capacities.
 struct Step {
   std::size_t stream = 0;
   bool kernel = false;
@@ -30,7 +30,7 @@ struct Step {
 
 using Lock = SlowLock;
 
-struct Chain {
+struct EngineQueue {
   std::vector<Step> steps;
   std::size_t at = 0;
   double gate = 0;
@@ -49,7 +49,7 @@ class SlowSimulation {
 
   SlowRun run(std::span<const double> gates) {
     run_.times.resize(batch_.streams().size());
-    make_chains(gates);
+    make_queues(gates);
     if (rule_ != RateRule::MaxMin) allocate();
     while (advance()) {
     }
@@ -66,12 +66,12 @@ class SlowSimulation {
  private:
   [[nodiscard]] std::set<Lock> engines(const Transfer& transfer) const {
     std::set<Lock> locks = slow_engines(machine_, transfer, batch_.merging() == Merging::Transitive);
-    if (const auto link = landing(transfer)) locks.insert({link->index(), 5});
+    if (const auto link = last_hop(transfer)) locks.insert({link->index(), 5});
     return locks;
   }
 
   /// The last link of a copy between GPUs that fills it and takes long enough, where another GPU has such a copy, too.
-  [[nodiscard]] std::optional<LinkId> landing(const Transfer& transfer) const {
+  [[nodiscard]] std::optional<LinkId> last_hop(const Transfer& transfer) const {
     const auto link = long_landing(transfer);
     const auto shares = [&](const CommandStream& other) {
       return other.transfer && other.transfer->from != transfer.from && long_landing(*other.transfer) == link;
@@ -170,7 +170,7 @@ class SlowSimulation {
       const double own = users(lock, group), others = users(lock) - own;
       if (others == 0) continue;
       if (lock.second == 5) {
-        const bool same = before && landing(*batch_.streams()[*before].transfer) == landing(transfer);
+        const bool same = before && last_hop(*batch_.streams()[*before].transfer) == last_hop(transfer);
         ns += same && !guaranteed ? 0 : handover;
       } else if (is_staged(s) && lock.first == transfer.to.index()) {
         ns += guaranteed ? 2 * handover : handover * std::min(1.0, others / own);
@@ -216,23 +216,23 @@ class SlowSimulation {
   }
 
   /// @param passing  ns before it
-  void add_transfer(Chain& chain, std::size_t s, double passing) {
+  void add_transfer(EngineQueue& queue, std::size_t s, double passing) {
     const Transfer& transfer = *batch_.streams()[s].transfer;
     const RouteView route = find_route(machine_, transfer);
     SlowCopy copy = slow_copy(machine_, basis_, capacities_, transfer);
     const double chunk = static_cast<double>(machine_.staging_chunk().count);
     const bool staged = route.method.chunked && copy.bytes > 0;
     const double copies = copy.bytes == 0 ? 0 : staged ? 1 + std::ceil(copy.bytes / chunk) : 1;
-    chain.steps.push_back({s, false, true, false, copies * copy.before + passing, 0, {}});
+    queue.steps.push_back({s, false, true, false, copies * copy.before + passing, 0, {}});
     if (staged) {
-      const SlowFlow lead = flow_over({route.first.begin(), route.first.end()}, copy.flow.weight);
-      chain.steps.push_back({s, false, false, false, 0, std::min(copy.bytes, chunk), lead});
+      const SlowFlow fill = flow_over({route.first.begin(), route.first.end()}, copy.flow.weight);
+      queue.steps.push_back({s, false, false, false, 0, std::min(copy.bytes, chunk), fill});
     }
     const std::size_t own = capacities_.size() - batch_.streams().size() + s;
     capacities_[own] = copy.alone;
     copy.flow.cost[own] = 1;
-    if (copy.filling > 0) chain.steps.push_back({s, false, false, false, 0, copy.filling, copy.flow});
-    chain.steps.push_back({s, false, false, true, 0, copy.bytes, copy.flow});
+    if (copy.filling > 0) queue.steps.push_back({s, false, false, false, 0, copy.filling, copy.flow});
+    queue.steps.push_back({s, false, false, true, 0, copy.bytes, copy.flow});
   }
 
   /// A group in the order of its batch.
@@ -254,14 +254,14 @@ class SlowSimulation {
     return as_ns(goes_along ? cost.carried.more.nominal : cost.first.at(basis_));
   }
 
-  void make_chains(std::span<const double> gates) {
+  void make_queues(std::span<const double> gates) {
     std::vector<std::vector<std::size_t>> all;
     for (const auto& group : groups()) all.push_back(ordered(group));
     std::vector<std::size_t> place(batch_.streams().size());
     for (std::size_t i = 0; i < place.size(); ++i) place[batch_.order().empty() ? i : batch_.order()[i]] = i;
     std::sort(all.begin(), all.end(), [&](const auto& a, const auto& b) { return place[a[0]] < place[b[0]]; });
     for (const auto& group : all) {
-      Chain chain;
+      EngineQueue queue;
       std::optional<std::size_t> before;
       std::set<CopyKind> copied;
       for (const std::size_t s : group) {
@@ -270,7 +270,7 @@ class SlowSimulation {
         const bool empty = transfer->size.count == 0;
         const bool is_first = !empty && copied.insert(counted_class(machine_, *transfer)).second;
         const double first = is_first ? before_first(group, *transfer) : 0;
-        add_transfer(chain, s, empty ? 0 : first + passing(group, s, before));
+        add_transfer(queue, s, empty ? 0 : first + passing(group, s, before));
         if (!empty) before = s;
       }
       for (const std::size_t s : group) {
@@ -279,21 +279,21 @@ class SlowSimulation {
         const Duration time = basis_ == Basis::Nominal ? kernel.time : kernel.worst;
         const bool on_gpu = machine_.vertex(kernel.on).kind == VertexKind::Gpu;
         const double launch = as_ns((on_gpu ? machine_.setup().kernel : machine_.setup().host).at(basis_));
-        chain.steps.push_back({s, true, true, true, launch + taking_over(group, s) + as_ns(time), 0, {}});
+        queue.steps.push_back({s, true, true, true, launch + taking_over(group, s) + as_ns(time), 0, {}});
       }
-      chain.steps.front().time += as_ns(machine_.setup().gate.at(basis_));
-      chain.gate = gates.empty() ? 0 : gates[group.front()];
-      chains_.push_back(chain);
+      queue.steps.front().time += as_ns(machine_.setup().gate.at(basis_));
+      queue.gate = gates.empty() ? 0 : gates[group.front()];
+      queues_.push_back(queue);
     }
   }
 
-  /// Each capacity split over the streams that cross it, by the larger of what lead and data ask of it.
+  /// Each capacity split over the streams that cross it, by the larger of what pipeline fill and data ask of it.
   void allocate() {
     shares_.assign(capacities_.size(), 0);
-    for (const Chain& chain : chains_)
+    for (const EngineQueue& queue : queues_)
       for (std::size_t c = 0; c < capacities_.size(); ++c) {
         std::map<std::size_t, double> most;  // of each stream
-        for (const Step& step : chain.steps)
+        for (const Step& step : queue.steps)
           if (step.bytes > 0) most[step.stream] = std::max(most[step.stream], step.flow.weight * step.flow.cost[c]);
         for (const auto& [stream, load] : most) shares_[c] += load;
       }
@@ -308,33 +308,33 @@ class SlowSimulation {
     return rates;
   }
 
-  void begin_step(Chain& chain) {
-    const Step& step = chain.steps[chain.at];
-    chain.left = step.bytes > 0 ? step.bytes : step.time;
-    chain.waiting = step.first;
-    if (step.first) chain.since = now_;
+  void begin_step(EngineQueue& queue) {
+    const Step& step = queue.steps[queue.at];
+    queue.left = step.bytes > 0 ? step.bytes : step.time;
+    queue.waiting = step.first;
+    if (step.first) queue.since = now_;
   }
 
-  void end_step(Chain& chain) {
-    const Step& step = chain.steps[chain.at];
+  void end_step(EngineQueue& queue) {
+    const Step& step = queue.steps[queue.at];
     if (step.last) {
       (step.kernel ? run_.times[step.stream].kernel_end : run_.times[step.stream].transfer_end) = now_;
       for (const Lock& lock : locks_of(step)) busy_.erase(lock);
     }
-    if (++chain.at < chain.steps.size()) begin_step(chain);
+    if (++queue.at < queue.steps.size()) begin_step(queue);
   }
 
   /// Gates, ends of steps and starts of commands at this instant, until nothing more happens in it.
   void settle() {
     for (bool changed = true; changed;) {
       changed = false;
-      for (Chain& chain : chains_) {
-        if (!chain.arrived && chain.gate <= now_ * (1 + 1e-12)) {
-          chain.arrived = changed = true;
-          begin_step(chain);
+      for (EngineQueue& queue : queues_) {
+        if (!queue.arrived && queue.gate <= now_ * (1 + 1e-12)) {
+          queue.arrived = changed = true;
+          begin_step(queue);
         }
-        while (running(chain) && chain.left <= 0) {
-          end_step(chain);
+        while (running(queue) && queue.left <= 0) {
+          end_step(queue);
           changed = true;
         }
       }
@@ -344,12 +344,12 @@ class SlowSimulation {
 
   /// Of all that wait and could start, the one that came first; ties by the order of the file.
   bool start_next() {
-    Chain* best = nullptr;
-    for (Chain& chain : chains_) {
-      if (!chain.arrived || chain.at == chain.steps.size() || !chain.waiting) continue;
-      const auto locks = locks_of(chain.steps[chain.at]);
+    EngineQueue* best = nullptr;
+    for (EngineQueue& queue : queues_) {
+      if (!queue.arrived || queue.at == queue.steps.size() || !queue.waiting) continue;
+      const auto locks = locks_of(queue.steps[queue.at]);
       if (std::any_of(locks.begin(), locks.end(), [&](const Lock& lock) { return busy_.contains(lock); })) continue;
-      if (best == nullptr || chain.since < best->since) best = &chain;
+      if (best == nullptr || queue.since < best->since) best = &queue;
     }
     if (best == nullptr) return false;
     const Step& step = best->steps[best->at];
@@ -359,31 +359,31 @@ class SlowSimulation {
     return true;
   }
 
-  [[nodiscard]] static bool running(const Chain& chain) {
-    return chain.arrived && chain.at < chain.steps.size() && !chain.waiting;
+  [[nodiscard]] static bool running(const EngineQueue& queue) {
+    return queue.arrived && queue.at < queue.steps.size() && !queue.waiting;
   }
 
   bool advance() {
     settle();
     std::vector<SlowFlow> flows;
-    for (const Chain& chain : chains_)
-      if (running(chain) && chain.steps[chain.at].bytes > 0) flows.push_back(chain.steps[chain.at].flow);
+    for (const EngineQueue& queue : queues_)
+      if (running(queue) && queue.steps[queue.at].bytes > 0) flows.push_back(queue.steps[queue.at].flow);
     const std::vector<double> flow_rates = rates(flows);
-    std::vector<double> speed(chains_.size(), 0);  // of `left`
+    std::vector<double> speed(queues_.size(), 0);  // of `left`
     double next = kNever;
     std::size_t f = 0;
-    for (std::size_t c = 0; c < chains_.size(); ++c) {
-      const Chain& chain = chains_[c];
-      if (!chain.arrived) next = std::min(next, chain.gate);
-      if (!running(chain)) continue;
-      speed[c] = chain.steps[chain.at].bytes > 0 ? flow_rates[f++] : 1;
-      next = std::min(next, now_ + chain.left / speed[c]);
+    for (std::size_t c = 0; c < queues_.size(); ++c) {
+      const EngineQueue& queue = queues_[c];
+      if (!queue.arrived) next = std::min(next, queue.gate);
+      if (!running(queue)) continue;
+      speed[c] = queue.steps[queue.at].bytes > 0 ? flow_rates[f++] : 1;
+      next = std::min(next, now_ + queue.left / speed[c]);
     }
     if (next == kNever) return false;
-    for (std::size_t c = 0; c < chains_.size(); ++c) {
+    for (std::size_t c = 0; c < queues_.size(); ++c) {
       if (speed[c] == 0) continue;
-      const double end = now_ + chains_[c].left / speed[c];
-      chains_[c].left = end <= next * (1 + 1e-12) ? 0 : chains_[c].left - speed[c] * (next - now_);
+      const double end = now_ + queues_[c].left / speed[c];
+      queues_[c].left = end <= next * (1 + 1e-12) ? 0 : queues_[c].left - speed[c] * (next - now_);
     }
     now_ = next;
     return true;
@@ -395,7 +395,7 @@ class SlowSimulation {
   RateRule rule_;
   std::vector<double> capacities_;  // the last ones are what each stream has alone at most
   std::vector<double> shares_;
-  std::vector<Chain> chains_;
+  std::vector<EngineQueue> queues_;
   std::set<Lock> busy_;
   double now_ = 0;
   SlowRun run_;

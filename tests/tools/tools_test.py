@@ -73,11 +73,17 @@ class CheckLayers(Tree):
         self.write("sched/tasks/a.cpp", '#include <vector>\n#include "sched/whatif/capacity.hpp"\n')
         self.refuses("check-layers", "sched/tasks/a.cpp:2: sched/tasks/ includes", "whatif")
         self.write("sched/tasks/a.cpp", "")
-        self.write("apps/tutti/lab/a.cpp", '#include "apps/tutti/commands/command.hpp"\n')
-        self.refuses("check-layers", "apps/tutti/lab/a.cpp:1: apps/tutti/lab/ includes")
-        self.write("apps/tutti/lab/a.cpp", "")
+        self.write("apps/tutti/reports/a.cpp", '#include "apps/tutti/commands/command.hpp"\n')
+        self.refuses("check-layers", "apps/tutti/reports/a.cpp:1: apps/tutti/reports/ includes")
+        self.write("apps/tutti/reports/a.cpp", "")
         self.write("runtime/a.cpp", '#include "runtime/core/clock.hpp"\n')
         self.refuses("check-layers", "runtime/a.cpp:1: sources of runtime/ stand in one of")
+
+    def test_what_everybody_has_knows_nothing_of_the_laboratory(self):
+        self.write("apps/lab/commands/a.cpp", '#include "apps/tutti/commands/command.hpp"\n')
+        self.accepts("check-layers")
+        self.write("apps/tutti/commands/a.cpp", '#include "apps/lab/fits/measurement.hpp"\n')
+        self.refuses("check-layers", "apps/tutti/commands/a.cpp:1: ", "laboratory")
 
     def test_examples_include_the_installed_headers_alone(self):
         self.write("apps/examples/a.cpp", "#include <tutti/tutti.hpp>\n")

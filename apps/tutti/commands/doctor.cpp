@@ -9,7 +9,7 @@
 #include "apps/tutti/commands/command.hpp"
 #include "apps/tutti/commands/file_kind.hpp"
 #include "apps/tutti/commands/self_test.hpp"
-#include "apps/tutti/lab/detected_machine.hpp"
+#include "apps/tutti/formats/detected_machine.hpp"
 #include "apps/tutti/reports/doctor_report.hpp"
 #include "apps/tutti/reports/report.hpp"
 #include "model/sharing/compile_machine.hpp"

@@ -1,3 +1,5 @@
+#include "apps/tutti/commands/schema.hpp"
+
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -10,10 +12,8 @@
 #include "apps/tutti/reports/capacity_output.hpp"
 #include "apps/tutti/reports/job_set_output.hpp"
 #include "apps/tutti/reports/journal_output.hpp"
-#include "apps/tutti/reports/learn_output.hpp"
 #include "apps/tutti/reports/report.hpp"
 #include "apps/tutti/reports/topology_output.hpp"
-#include "apps/tutti/reports/verification_output.hpp"
 #include "model/base/suggestion.hpp"
 #include "model/batch/batch_yaml.hpp"
 #include "model/control/exchange_yaml.hpp"
@@ -35,20 +35,13 @@ constexpr std::array kInputs{InputSchema{"machine", machine_schema},      InputS
                              InputSchema{"changes", task_changes_schema}, InputSchema{"scenario", scenario_schema},
                              InputSchema{"faults", run_faults_schema}};
 
-/// What commands print, with the schema that its field tables make.
-struct RecordSchema {
-  std::string_view output;
-  Json (*schema)(std::string_view output);
-};
-constexpr std::array kRecords{RecordSchema{"bench-methods", schema_of_output<MethodsOutput>},
-                              RecordSchema{"capacity", schema_of_output<CapacityOutput>},
+constexpr std::array kRecords{RecordSchema{"capacity", schema_of_output<CapacityOutput>},
                               RecordSchema{"check", schema_of_output<CheckOutput>},
                               RecordSchema{"check-jobs", schema_of_output<CheckJobsOutput>},
                               RecordSchema{"compare-batch", schema_of_output<CompareBatchOutput>},
                               RecordSchema{"compare-tasks", schema_of_output<CompareTasksOutput>},
                               RecordSchema{"configs", schema_of_output<ConfigsOutput>},
                               RecordSchema{"doctor", schema_of_output<DoctorOutput>},
-                              RecordSchema{"learn", schema_of_output<LearnOutput>},
                               RecordSchema{"predict", schema_of_output<PredictOutput>},
                               RecordSchema{"report", schema_of_output<ReportOutput>},
                               RecordSchema{"run", schema_of_output<RunOutput>},
@@ -56,14 +49,20 @@ constexpr std::array kRecords{RecordSchema{"bench-methods", schema_of_output<Met
                               RecordSchema{"tasks-import", schema_of_output<TasksImportOutput>},
                               RecordSchema{"topology-import", schema_of_output<TopologyImportOutput>},
                               RecordSchema{"topology-show", schema_of_output<TopologyShowOutput>},
-                              RecordSchema{"trigger", schema_of_output<TriggerOutput>},
-                              RecordSchema{"verify", schema_of_output<VerifyOutput>}};
+                              RecordSchema{"trigger", schema_of_output<TriggerOutput>}};
+
+std::vector<RecordSchema> records() {
+  std::vector<RecordSchema> all(kRecords.begin(), kRecords.end());
+  const auto further = laboratory_schemas();
+  all.insert(all.end(), further.begin(), further.end());
+  return all;
+}
 
 /// Those of files first, then those of outputs, each in the order of the alphabet.
 std::vector<std::string> names_of_schemas() {
   std::vector<std::string> names;
   for (const InputSchema& row : kInputs) names.emplace_back(row.name);
-  for (const RecordSchema& row : kRecords) names.push_back(fmt::format("output-{}", row.output));
+  for (const RecordSchema& row : records()) names.push_back(fmt::format("output-{}", row.output));
   for (const OutputSchema& row : output_schemas()) names.emplace_back(row.name);
   std::sort(names.begin() + kInputs.size(), names.end());
   return names;
@@ -79,7 +78,7 @@ int print_schema(const std::string& name) {
     programs::print("{}", json_report(Json::parse(input->text())));
     return kOk;
   }
-  for (const RecordSchema& row : kRecords) {
+  for (const RecordSchema& row : records()) {
     if (name != fmt::format("output-{}", row.output)) continue;
     programs::print("{}", json_report(row.schema(row.output)));
     return kOk;

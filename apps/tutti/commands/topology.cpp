@@ -11,15 +11,15 @@
 #include "apps/tutti/commands/file_kind.hpp"
 #include "apps/tutti/commands/topology_detect.hpp"
 #include "apps/tutti/commands/topology_import.hpp"
-#include "apps/tutti/reports/costs_report.hpp"
 #include "apps/tutti/reports/report.hpp"
+#include "apps/tutti/reports/setup_report.hpp"
 #include "apps/tutti/reports/topology_output.hpp"
 #include "apps/tutti/reports/topology_svg.hpp"
 #include "model/base/joined.hpp"
 #include "model/batch/batch_yaml.hpp"
-#include "model/calibration/comparison.hpp"
 #include "model/machine/ports.hpp"
 #include "model/sharing/compile_machine.hpp"
+#include "model/sharing/rate_residual.hpp"
 #include "model/sharing/steady_rates.hpp"
 
 namespace tutti::internal {
@@ -147,9 +147,7 @@ std::vector<Residual> residuals_of(const Topology& machine) {
     if (row.source != RateSource::Table) continue;
     residuals.push_back({row.ports, row.rates, steady.find(graph, Basis::Nominal, row.ports).rates, row.source});
   }
-  std::stable_sort(residuals.begin(), residuals.end(),
-                   [](const Residual& a, const Residual& b) { return std::abs(a.worst()) > std::abs(b.worst()); });
-  return residuals;
+  return worst_first(std::move(residuals));
 }
 
 /// "h2d 0 1, d2h 2"; with copies of further memories or between GPUs: "mem0 -> gpu0, gpu0 -> gpu1", in the order of

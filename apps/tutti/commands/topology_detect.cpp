@@ -8,7 +8,7 @@
 
 #include "apps/output_file.hpp"
 #include "apps/tutti/commands/command.hpp"
-#include "apps/tutti/lab/detected_machine.hpp"
+#include "apps/tutti/formats/detected_machine.hpp"
 #include "apps/tutti/reports/host_report.hpp"
 #include "apps/tutti/reports/report.hpp"
 #include "model/base/document.hpp"

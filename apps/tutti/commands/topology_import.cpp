@@ -7,7 +7,7 @@
 #include "apps/output_file.hpp"
 #include "apps/terminal.hpp"
 #include "apps/tutti/commands/command.hpp"
-#include "apps/tutti/lab/imported_machine.hpp"
+#include "apps/tutti/formats/imported_machine.hpp"
 #include "apps/tutti/reports/report.hpp"
 #include "apps/tutti/reports/topology_output.hpp"
 #include "model/base/document.hpp"

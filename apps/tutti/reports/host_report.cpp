@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "apps/table.hpp"
-#include "apps/tutti/lab/detected_machine.hpp"
+#include "apps/tutti/formats/detected_machine.hpp"
 #include "model/base/joined.hpp"
 
 namespace tutti::internal {

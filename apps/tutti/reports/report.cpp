@@ -208,23 +208,6 @@ std::string sentence(Answer answer) {
   return "unknown: no proof either way";
 }
 
-std::vector<DeclaredStreamOutput> declared_output(const Batch& batch) {
-  std::vector<DeclaredStreamOutput> streams;
-  for (const CommandStream& stream : batch.streams()) {
-    DeclaredStreamOutput& row = streams.emplace_back(DeclaredStreamOutput{stream.name});
-    if (const auto& transfer = stream.transfer) {
-      row.from = batch.machine().vertex(transfer->from).name;
-      row.to = batch.machine().vertex(transfer->to).name;
-      row.bytes = transfer->size;
-      row.method = to_string(transfer->method);
-      row.rows = transfer->rows.count;
-      if (transfer->is_strided()) row.pitch = transfer->rows.pitch;
-    }
-    if (stream.kernel) row.kernel = stream.kernel->time;
-  }
-  return streams;
-}
-
 std::vector<std::string> rate_sources_of(const TransferInterval& transfer) {
   std::vector<std::string> sources;
   for (const RateSource source : {RateSource::Graph, RateSource::Table, RateSource::Interpolated}) {

@@ -6,7 +6,6 @@
 
 #include "apps/tutti/formats/prediction_output.hpp"
 #include "apps/tutti/reports/verdict_output.hpp"
-#include "apps/tutti/reports/verification_output.hpp"
 #include "model/batch/safe_bound.hpp"
 #include "model/planners/planner.hpp"
 #include "sched/admission/admission.hpp"
@@ -27,8 +26,6 @@ namespace tutti::internal {
 /// The answer as a sentence, in colour where standard output has colours.
 [[nodiscard]] std::string sentence(Answer answer);
 
-/// The streams of a batch as they are declared.
-[[nodiscard]] std::vector<DeclaredStreamOutput> declared_output(const Batch& batch);
 /// Where the rates of a transfer come from: every source once, in the order of `RateSource`.
 [[nodiscard]] std::vector<std::string> rate_sources_of(const TransferInterval& transfer);
 /// The streams of a timeline, with their transfers and kernels.

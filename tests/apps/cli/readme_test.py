@@ -157,7 +157,7 @@ class Commands(Documents):
 
 
 class PublishedFigures(Documents):
-    # Rows of `bench methods` take minutes, since their bytes are moved; tests/apps/tutti/lab/published_workloads_test.cpp has
+    # Rows of `bench methods` take minutes, since their bytes are moved; tests/apps/lab/benches/published_workloads_test.cpp has
     # the same sums.
     def test_what_is_called_reproduced_is_printed(self):
         text = (ROOT / "model/REFERENCES.md").read_text(encoding="utf-8").split("\n## Published figures\n")[1]

@@ -13,8 +13,8 @@
 #include "model/planners/planner.hpp"
 #include "model/sharing/compile_machine.hpp"
 #include "runtime/core/executor.hpp"
-#include "runtime/cuda/cuda_backend.hpp"
-#include "runtime/cuda/discovery.hpp"
+#include "runtime/cuda/backend/cuda_backend.hpp"
+#include "runtime/cuda/discovery/discovery.hpp"
 
 namespace wafer {
 namespace {

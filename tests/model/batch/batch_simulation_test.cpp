@@ -153,7 +153,8 @@ constexpr std::string_view kAcross = R"(
   - {name: c, from: gpu0, to: mem0, size: 6 MB}
 )";
 
-// b and c leave gpu0 by its way out: one chain. a comes into gpu1 by its own engine, and shares the link there with b:
+// b and c leave gpu0 by its way out: one engine queue. a comes into gpu1 by its own engine, and shares the link there
+// with b:
 //   at once:  a and b at 3 each, 2 ms; then c, 2..3; d 0..1
 //   aligned:  c and a end together, 1..2, with no link in common; b has the link for itself before, 0..1
 TEST(Merging, JoinsWhatOneEngineIssues) {
@@ -176,14 +177,14 @@ TEST(Merging, AllToAllTakesARoundForEachOther) {
       BatchSimulation simulation;
       EXPECT_NEAR(predict(*find_planner(planner), make_batch(machine, streams), Basis::Nominal, simulation) / 1e6, 3,
                   1e-9);
-      EXPECT_EQ(simulation.chain_count(), 4U);
+      EXPECT_EQ(simulation.queue_count(), 4U);
     }
   }
 }
 
 // 6 MB into gpu2 from each of two GPUs, over a link that either fills: one after the other, 1 ms each. Where a handover
 // takes 60 us that is short: they share the link, and both are over at 2.
-TEST(Landing, TakesOneCopyAfterTheOther) {
+TEST(LastHop, TakesOneCopyAfterTheOther) {
   constexpr std::string_view kTwo = "  - {from: gpu0, to: gpu2, size: 6 MB}\n  - {from: gpu1, to: gpu2, size: 6 MB}\n";
   const Topology machine = star(50), slow = star(50, "  setup: {handover: 60 us}\n");
   for (const Merging merging : {Merging::On, Merging::Off}) {
@@ -193,7 +194,7 @@ TEST(Landing, TakesOneCopyAfterTheOther) {
 }
 
 // 30 MB with that handover: 5 ms each, and 60 us before each, since either may find the other there: 2 x 5.06.
-TEST(Landing, IsHandedOver) {
+TEST(LastHop, IsHandedOver) {
   const Topology machine = star(50, "  setup: {handover: 60 us}\n");
   const auto batch =
       make_batch(machine, "  - {from: gpu0, to: gpu2, size: 30 MB}\n  - {from: gpu1, to: gpu2, size: 30 MB}\n");
@@ -202,7 +203,7 @@ TEST(Landing, IsHandedOver) {
 
 // From every GPU to every other: in its turn, no copy shares a link with another one, so it is over when predicted,
 // whatever the others do; 1 ns is for rounding.
-TEST(Landing, OfAllToAllIsBoundAsPredicted) {
+TEST(LastHop, OfAllToAllIsBoundAsPredicted) {
   const Topology machine = star(50);
   std::string streams;
   for (int from = 0; from < 4; ++from)
@@ -219,15 +220,15 @@ TEST(Landing, OfAllToAllIsBoundAsPredicted) {
 
 // Copies of one GPU take turns anyway; one that fills its last link by half leaves room for another; 0.1 MB take 17 us,
 // less than 20 x 4 us; and links of their own are not shared.
-TEST(Landing, IsHeldOnlyWhereTwoWouldFillIt) {
-  const auto landings = [](const Topology& machine, std::string_view streams) {
+TEST(LastHop, IsHeldOnlyWhereTwoWouldFillIt) {
+  const auto last_hops = [](const Topology& machine, std::string_view streams) {
     return std::ranges::count_if(make_batch(machine, streams).work(),
-                                 [](const StreamWork& work) { return work.landing != kNone; });
+                                 [](const StreamWork& work) { return work.last_hop != kNone; });
   };
   constexpr std::string_view kTwo = "  - {from: gpu0, to: gpu2, size: 6 MB}\n  - {from: gpu1, to: gpu2, size: 6 MB}\n";
-  EXPECT_EQ(landings(star(50), kTwo), 2);
-  EXPECT_EQ(landings(star(50), "  - {from: gpu0, to: gpu2, size: 6 MB}\n  - {from: gpu0, to: gpu2, size: 7 MB}\n"), 0);
-  EXPECT_EQ(landings(star(50), "  - {from: gpu0, to: gpu2, size: 6 MB}\n  - {from: gpu1, to: gpu2, size: 0 B}\n"), 0);
+  EXPECT_EQ(last_hops(star(50), kTwo), 2);
+  EXPECT_EQ(last_hops(star(50), "  - {from: gpu0, to: gpu2, size: 6 MB}\n  - {from: gpu0, to: gpu2, size: 7 MB}\n"), 0);
+  EXPECT_EQ(last_hops(star(50), "  - {from: gpu0, to: gpu2, size: 6 MB}\n  - {from: gpu1, to: gpu2, size: 0 B}\n"), 0);
   const Topology wide = test::make_machine(
       R"(  vertices: {mem0: {kind: memory}, hub0: {kind: hub}, gpu0: {kind: gpu}, gpu1: {kind: gpu}, gpu2: {kind: gpu}}
   links:
@@ -236,8 +237,8 @@ TEST(Landing, IsHeldOnlyWhereTwoWouldFillIt) {
     - {from: hub0, to: gpu1, bandwidth: 6 GB/s, back: 6 GB/s}
     - {from: hub0, to: gpu2, bandwidth: 12 GB/s, back: 12 GB/s}
 )");
-  EXPECT_EQ(landings(wide, kTwo), 0);
-  EXPECT_EQ(landings(star(50), "  - {from: gpu0, to: gpu2, size: 0.1 MB}\n  - {from: gpu1, to: gpu2, size: 6 MB}\n"),
+  EXPECT_EQ(last_hops(wide, kTwo), 0);
+  EXPECT_EQ(last_hops(star(50), "  - {from: gpu0, to: gpu2, size: 0.1 MB}\n  - {from: gpu1, to: gpu2, size: 6 MB}\n"),
             0);
   const Topology direct =
       test::make_machine(R"(  vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}, gpu1: {kind: gpu}, gpu2: {kind: gpu}}
@@ -246,7 +247,7 @@ TEST(Landing, IsHeldOnlyWhereTwoWouldFillIt) {
     - {from: gpu0, to: gpu2, bandwidth: 6 GB/s, back: 6 GB/s}
     - {from: gpu1, to: gpu2, bandwidth: 6 GB/s, back: 6 GB/s}
 )");
-  EXPECT_EQ(landings(direct, kTwo), 0);
+  EXPECT_EQ(last_hops(direct, kTwo), 0);
 }
 
 // The rule of before: a: into gpu1; b: gpu0 to gpu1, shares gpu1's way in; c: gpu0 to mem0, shares gpu0's way out with
@@ -258,8 +259,8 @@ TEST(Merging, TransitiveJoinsOverEitherEnd) {
   expect_times("completion_aligned", batch, 3, {{0, 1, 0, 0}, {2, 3, 0, 0}, {1, 2, 0, 0}, {2, 3, 0, 0}});
 }
 
-// Two chains that a third stream joins: c shares an engine with both, and all run in the order of the file.
-TEST(Merging, TransitiveALaterStreamJoinsTwoChains) {
+// Two queues that a third stream joins: c shares an engine with both, and all run in the order of the file.
+TEST(Merging, TransitiveALaterStreamJoinsTwoQueues) {
   const Topology machine = star(50);
   const auto batch = make_batch(machine, R"(
   - {name: a, from: gpu0, to: mem0, size: 6 MB}
@@ -399,7 +400,7 @@ TEST(StagedCopy, EveryChunkPaysTheSetUp) {
   expect_times("all_at_once", make_batch(uncut, "  - {from: gpu0, to: gpu1, size: 12 MB}"), 6.2, {{0, 6.2, 0, 0}});
 }
 
-// It holds gpu0's way out and gpu1's way in: the d2h from gpu0 comes behind it in its chain, the h2d to gpu1 waits for
+// It holds gpu0's way out and gpu1's way in: the d2h from gpu0 comes behind it in its queue, the h2d to gpu1 waits for
 // it in another. 4 MB / 4 = 1 ms each, over different links.
 TEST(StagedCopy, HoldsTheEnginesOfBothLegs) {
   const Topology machine = star(4, kStaged);
@@ -411,8 +412,9 @@ TEST(StagedCopy, HoldsTheEnginesOfBothLegs) {
   expect_times("all_at_once", batch, 4.75, {{0, 3.75, 0, 0}, {3.75, 4.75, 0, 0}, {3.75, 4.75, 0, 0}});
 }
 
-// Beside it an h2d from the same memory: the way out of mem0 (4 GB/s) is shared evenly, at 2, once the lead is over.
-//   lead 0.75 ms, in which the h2d moves 3 MB at 4; then 2 each: its 6 MB left take 3 ms, 3.75;
+// Beside it an h2d from the same memory: the way out of mem0 (4 GB/s) is shared evenly, at 2, once its pipeline is
+// full.
+//   pipeline fill 0.75 ms, in which the h2d moves 3 MB at 4; then 2 each: its 6 MB left take 3 ms, 3.75;
 //   of the copy 6 MB have come, the other 6 take 1.5 ms at 4: 5.25
 TEST(StagedCopy, SharesTheMemoryWithOthers) {
   const Topology machine = star(4, kStaged);
@@ -450,7 +452,7 @@ TEST(SetUp, OfTheBatchComesFirstOfTheTransferBeforeEachCopy) {
 
 // a: gate 0.1, copy 0.2, 6 MB / 6 = 1 ms: 1.3; b behind it: copy 0.2 and 1 ms: 2.5; its kernel's launch 0.05 and 1 ms.
 // A kernel alone has its gate before its launch: 0.1 + 0.05 + 1. Guaranteed, every cost is twice that.
-TEST(SetUp, GatesPrecedeChainsAndLaunchesKernels) {
+TEST(SetUp, GatesPrecedeQueuesAndLaunchesKernels) {
   const Topology machine = star(50,
                                 "  setup: {transfer: {nominal: 200 us, guaranteed: 400 us}, kernel: {nominal: 50 us, "
                                 "guaranteed: 100 us}, gate: {nominal: 100 us, guaranteed: 200 us}}\n");
@@ -464,22 +466,22 @@ TEST(SetUp, GatesPrecedeChainsAndLaunchesKernels) {
   EXPECT_EQ(plan(planners()[0], batch, Basis::Guaranteed).timeline.latency, Duration{4'100'000});
 }
 
-// From copies to kernels 0.1 ms once a chain: a and b copy until 2, then b's kernel 0.1 + 1, a's 1 more: 4.1. On gpu1 a
-// kernel alone costs nothing; two have their gates in one queue, for half of it each: 2 x 1.05. Guaranteed (0.2) a
-// chain's 2 + 2.2, and all of it before a kernel that is not alone: 1.2.
+// From copies to kernels 0.1 ms once an engine queue: a and b copy until 2, then b's kernel 0.1 + 1, a's 1 more: 4.1.
+// On gpu1 a kernel alone costs nothing; two have their gates in one queue, for half of it each: 2 x 1.05. Guaranteed
+// (0.2) a queue's 2 + 2.2, and all of it before a kernel that is not alone: 1.2.
 TEST(SetUp, HandoversPrecedeKernelsBehindCopiesAndThoseOfOtherStreams) {
   const Topology machine = star(50, "  setup: {handover: {nominal: 100 us, guaranteed: 200 us}}\n");
-  const std::string chain = R"(
+  const std::string queue = R"(
   - {from: mem0, to: gpu0, size: 6 MB, kernel: {time: 1 ms}}
   - {from: mem0, to: gpu0, size: 6 MB, kernel: {time: 1 ms}}
 )";
   const Planner& planner = planners()[0];
-  EXPECT_EQ(plan(planner, make_batch(machine, chain)).timeline.latency, Duration{4'100'000});
+  EXPECT_EQ(plan(planner, make_batch(machine, queue)).timeline.latency, Duration{4'100'000});
   const std::string lone = "  - {kernel: {on: gpu1, time: 1 ms}}\n";
   EXPECT_EQ(plan(planner, make_batch(machine, lone)).timeline.latency, Duration{1'000'000});
   EXPECT_EQ(plan(planner, make_batch(machine, lone + lone)).timeline.latency, Duration{2'100'000});
-  const auto mixed = make_batch(machine, chain + "  - {kernel: {on: gpu0, time: 1 ms}}\n");
-  // Nominal: the kernel without copies runs while the chain copies, its 1.05 beside the 2.
+  const auto mixed = make_batch(machine, queue + "  - {kernel: {on: gpu0, time: 1 ms}}\n");
+  // Nominal: the kernel without copies runs while the queue copies, its 1.05 beside the 2.
   EXPECT_EQ(plan(planner, mixed).timeline.latency, Duration{4'100'000});
   const Timeline guaranteed = plan(planner, mixed, Basis::Guaranteed).timeline;
   EXPECT_EQ(guaranteed.latency, Duration{4'200'000});
@@ -498,9 +500,9 @@ TEST(SetUp, ATurnPrecedesACopyWithOtherEnds) {
   EXPECT_EQ(plan(planner, make_batch(machine, up + up)).timeline.latency, Duration{2'000'000});
 }
 
-// Two chains, from memory and from gpu1, have two kernels each on gpu0, 10 ms long, behind copies of 1 ms. All four are
-// in one queue: 0.1 ms before each chain's first.
-TEST(SetUp, ChainsThatShareAGpuTakeItOverOnceEach) {
+// Two queues, from memory and from gpu1, have two kernels each on gpu0, 10 ms long, behind copies of 1 ms. All four are
+// in one queue: 0.1 ms before each queue's first.
+TEST(SetUp, QueuesThatShareAGpuTakeItOverOnceEach) {
   const std::string up = "  - {from: mem0, to: gpu0, size: 6 MB, kernel: {time: 10 ms}}\n",
                     peer = "  - {from: gpu1, to: gpu0, size: 6 MB, kernel: {time: 10 ms}}\n";
   const auto latency = [](const std::string& setup, const std::string& batch, Basis basis) {
@@ -514,7 +516,7 @@ TEST(SetUp, ChainsThatShareAGpuTakeItOverOnceEach) {
 }
 
 // A staged copy to gpu1 alone, and beside a copy to gpu1, which uses its second engine: that passes to it, 0.3 ms, and
-// is guaranteed to come back for as much. Of two staged copies one is predicted to find it with the other chain.
+// is guaranteed to come back for as much. Of two staged copies one is predicted to find it with the other queue.
 TEST(SetUp, AnEnginePassesToAStagedCopy) {
   const std::string staged = "  - {from: gpu0, to: gpu1, size: 6 MB, via: mem0}\n",
                     up = "  - {from: mem0, to: gpu1, size: 6 MB}\n";
@@ -530,9 +532,9 @@ TEST(SetUp, AnEnginePassesToAStagedCopy) {
   EXPECT_EQ(latency(cost, staged + staged + up), latency("", staged + staged + up) + Duration{300'000});
 }
 
-// A staged copy ends in the queue of the GPU that it goes to: 0.3 ms until its chain goes on with copies of another
+// A staged copy ends in the queue of the GPU that it goes to: 0.3 ms until its queue goes on with copies of another
 // kind, and as much from those to it. Two staged ones in a row have that in their own set-up.
-TEST(SetUp, AHandoverLiesBetweenAStagedCopyAndOthersOfItsChain) {
+TEST(SetUp, AHandoverLiesBetweenAStagedCopyAndOthersOfItsQueue) {
   const std::string staged = "  - {from: gpu0, to: gpu1, size: 6 MB, via: mem0}\n",
                     down = "  - {from: gpu0, to: mem0, size: 6 MB}\n";
   const auto handovers = [](const std::string& batch) {
@@ -546,8 +548,8 @@ TEST(SetUp, AHandoverLiesBetweenAStagedCopyAndOthersOfItsChain) {
   EXPECT_EQ(handovers(staged + down + staged + down), 3);
 }
 
-// Two copies of 1 ms on one engine: the first of them pays 0.1 ms, once; both ways, each chain does.
-TEST(SetUp, TheFirstCopyOfAClassPaysForItsChain) {
+// Two copies of 1 ms on one engine: the first of them pays 0.1 ms, once; both ways, each queue does.
+TEST(SetUp, TheFirstCopyOfAClassPaysForItsQueue) {
   const Topology machine = star(50, "  setup: {transfer: {up: {nominal: 0, first: 100 us}}}\n");
   const Planner& planner = planners()[0];
   const std::string up = "  - {from: mem0, to: gpu0, size: 6 MB}\n";

@@ -213,7 +213,7 @@ TEST(Batch, AllFaultsOfAFileAreReported) {
       "set");
 }
 
-// An engine that would be given 10,000 streams merges them into one chain: long, but no recursion and no wait.
+// An engine that would be given 10,000 streams merges them into one engine queue: long, but no recursion and no wait.
 TEST(Batch, HoldsAtMost4096Streams) {
   const Topology m = machine();
   CommandStream stream;

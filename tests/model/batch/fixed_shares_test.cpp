@@ -109,7 +109,8 @@ TEST(FixedShares, CountsTurnsOnAnEngineAndNoEmptyCopies) {
                {3, 3, 3, 0});
 }
 
-// A staged copy counts once on each link: up 6 / 1 for its lead, down 6 / 2 beside a copy of its own direction.
+// A staged copy counts once on each link: up 6 / 1 for its pipeline fill, down 6 / 2 beside a copy of its own
+// direction.
 TEST(FixedShares, AStagedCopyHasALeadOfItsFirstLeg) {
   const Topology machine = star(6, {50, 50, 50}, "  peer_access: none\n");
   const Batch batch = test::make_batch(machine, R"(
@@ -118,7 +119,7 @@ TEST(FixedShares, AStagedCopyHasALeadOfItsFirstLeg) {
 )");
   FixedShares shares;
   shares.load(machine, Basis::Nominal, batch);
-  EXPECT_DOUBLE_EQ(shares.rates(0).lead, 6);
+  EXPECT_DOUBLE_EQ(shares.rates(0).fill, 6);
   EXPECT_DOUBLE_EQ(shares.rates(0).data, 3);
   EXPECT_DOUBLE_EQ(shares.rates(1).data, 3);
 }
@@ -136,8 +137,8 @@ TEST(FixedShares, AreNoMoreThanTheTableGives) {
   expect_rates(machine, "  - {from: mem0, to: gpu1, size: 1 MB}\n", {45});
 }
 
-// Company makes gpu0 faster, as measurements may say: what it has alone is what it can keep.
-TEST(FixedShares, AreTheLeastOfAllCompany) {
+// Co-runners make gpu0 faster, as measurements may say: what it has alone is what it can keep.
+TEST(FixedShares, AreTheLeastBesideAllCorunners) {
   const Topology machine = star(100, {50, 50}, R"(  table:
     - {h2d: {gpu0: 41 GB/s}}
     - {h2d: {gpu1: 45 GB/s}}
@@ -147,7 +148,7 @@ TEST(FixedShares, AreTheLeastOfAllCompany) {
 }
 
 // Both directions of a GPU with one engine are never active together, whatever a row says of them.
-TEST(FixedShares, LeaveOutCompanyThatCannotBe) {
+TEST(FixedShares, LeaveOutCorunnersThatCannotBe) {
   const Topology machine = test::make_machine(R"(  vertices: {mem0: {kind: memory}, gpu0: {kind: gpu, copy_engines: 1}}
   links: [{from: mem0, to: gpu0, bandwidth: 50 GB/s, back: 50 GB/s}]
   table: [{h2d: {gpu0: 45 GB/s}}, {h2d: {gpu0: 20 GB/s}, d2h: {gpu0: 20 GB/s}}]

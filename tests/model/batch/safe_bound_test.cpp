@@ -12,7 +12,7 @@
 #include "model/base/quantile.hpp"
 #include "model/planners/planner.hpp"
 #include "model/sharing/compile_machine.hpp"
-#include "tests/support/chain_network.hpp"
+#include "tests/support/queue_network.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/slow_max_min.hpp"
 #include "tests/support/yaml_text.hpp"
@@ -157,9 +157,9 @@ TEST(SafeBound, WhatACopyWithoutBytesDoesNotPayIsPaidByALaterOne) {
 }
 
 // One engine, one link of 6 behind the hub: 4 transfers of 3 MB to each GPU are one flow of 12 MB as far as the other
-// chain is concerned, and 2 + 2 MB/ms of each move at any time: over at 1, 2, 3 and 4 ms, at the latest too, since the
-// other chain moves no more than the chain in question meanwhile.
-TEST(SafeBound, SuccessiveTransfersOfAChainAreOneFlow) {
+// queue is concerned, and 2 + 2 MB/ms of each move at any time: over at 1, 2, 3 and 4 ms, at the latest too, since the
+// other queue moves no more than the queue in question meanwhile.
+TEST(SafeBound, SuccessiveTransfersOfAQueueAreOneFlow) {
   const Topology machine =
       test::make_machine(R"(  vertices: {mem0: {kind: memory}, hub0: {kind: hub}, gpu0: {kind: gpu}, gpu1: {kind: gpu}}
   links:
@@ -216,8 +216,8 @@ Topology two_and_one() {
 )");
 }
 
-// A chain of odd sizes walked back in time may be over a fraction of a nanosecond before the length that the walk
-// found: the length is rounded up before, the streams after. A plan's own run is never late.
+// An engine queue of odd sizes walked back in time may be over a fraction of a nanosecond before the length that the
+// walk found: the length is rounded up before, the streams after. A plan's own run is never late.
 TEST(SafeBound, IsNeverBeforeThePlansOwnLength) {
   const Topology machine = load_machine(test::source_path("configs/machines/inspection-example.yaml")).value();
   const Planner& planner = *find_planner("completion_aligned");
@@ -261,14 +261,14 @@ TEST(SafeBound, LocksServeCommandsInTheOrderOfThePlan) {
 // ---- abstract networks: links with rates in units a unit of time
 
 // The filling that runs networks is the definition's: against the slow solver, through the first instant of a run.
-TEST(ChainNetwork, FlowsAtWeightedMaxMinRates) {
+TEST(QueueNetwork, FlowsAtWeightedMaxMinRates) {
   test::Random random(2);
   for (int n = 0; n < 300; ++n) {
-    test::ChainNetwork network = test::random_network(random, {.most_transfers = 1, .plain = true});
+    test::QueueNetwork network = test::random_network(random, {.most_transfers = 1, .plain = true});
     std::vector<test::SlowFlow> flows;
-    for (auto& chain : network.chains) {
-      chain.gate = 0;
-      test::ChainNetwork::Kind& kind = network.kinds[chain.steps[0].kind];
+    for (auto& queue : network.queues) {
+      queue.gate = 0;
+      test::QueueNetwork::Kind& kind = network.kinds[queue.steps[0].kind];
       kind.alone = std::numeric_limits<double>::infinity();
       test::SlowFlow flow{kind.weight, std::vector<double>(network.capacities.size(), 0)};
       for (const CapacityUse& use : kind.uses) flow.cost[use.capacity.index()] = use.cost;
@@ -276,10 +276,10 @@ TEST(ChainNetwork, FlowsAtWeightedMaxMinRates) {
     }
     const auto rates = test::slow_max_min(network.capacities, flows);
     double first = std::numeric_limits<double>::infinity();
-    for (std::size_t f = 0; f < flows.size(); ++f) first = std::min(first, network.chains[f].steps[0].bytes / rates[f]);
+    for (std::size_t f = 0; f < flows.size(); ++f) first = std::min(first, network.queues[f].steps[0].bytes / rates[f]);
     const auto run = test::run(network);
     for (std::size_t f = 0; f < flows.size(); ++f) {
-      const double alone = network.chains[f].steps[0].bytes / rates[f];
+      const double alone = network.queues[f].steps[0].bytes / rates[f];
       if (alone <= first * (1 + 1e-12)) {
         EXPECT_NEAR(run.ends[f][0], first, 1e-9 * first) << "network " << n;
       }
@@ -293,7 +293,7 @@ std::vector<double> ratios_of(const test::StepTimes& latest, const test::StepTim
   std::vector<double> ratios;
   for (std::size_t c = 0; c < ends.size(); ++c)
     for (std::size_t s = 0; s < ends[c].size(); ++s) {
-      EXPECT_GE(latest[c][s], ends[c][s] * (1 - 1e-9)) << "chain " << c << ", step " << s;
+      EXPECT_GE(latest[c][s], ends[c][s] * (1 - 1e-9)) << "queue " << c << ", step " << s;
       if (ends[c][s] > 0) ratios.push_back(latest[c][s] / ends[c][s]);
     }
   return ratios;
@@ -303,7 +303,7 @@ std::vector<double> ratios_of(const test::StepTimes& latest, const test::StepTim
 void expect_in_time(const test::StepTimes& ends, const test::StepTimes& latest) {
   for (std::size_t c = 0; c < ends.size(); ++c)
     for (std::size_t s = 0; s < ends[c].size(); ++s)
-      ASSERT_LE(ends[c][s], latest[c][s] * (1 + 1e-9)) << "chain " << c << ", step " << s;
+      ASSERT_LE(ends[c][s], latest[c][s] * (1 + 1e-9)) << "queue " << c << ", step " << s;
 }
 
 bool any_later(const test::StepTimes& ends, const test::StepTimes& declared) {
@@ -323,7 +323,7 @@ Tightness attack(const test::NetworkTraits& traits, int networks, int runs) {
   Tightness found;
   for (int n = 0; n < networks && !testing::Test::HasFatalFailure(); ++n) {
     SCOPED_TRACE("network " + std::to_string(n));
-    const test::ChainNetwork network = test::random_network(random, traits);
+    const test::QueueNetwork network = test::random_network(random, traits);
     const auto latest = test::bound(network);
     const auto declared = test::run(network);
     const auto ratios = ratios_of(latest, declared.ends);
@@ -352,7 +352,7 @@ TEST(SafeBound, HoldsOnRandomNetworksAndIsTight) {
   EXPECT_LE(quantile(mixed.ratios, 0.9), 1.32);
 }
 
-// With costs of commands, kernels that wait for GPUs, copies that wait for a second engine, chains of one transfer that
+// With costs of commands, kernels that wait for GPUs, copies that wait for a second engine, queues of one transfer that
 // take turns on an engine, and late gates.
 TEST(SafeBound, HoldsWhereCommandsWaitForEachOther) {
   const auto found = attack({}, 1000, 10);
@@ -361,19 +361,19 @@ TEST(SafeBound, HoldsWhereCommandsWaitForEachOther) {
 }
 
 /// The latest that a climb finds for one step: changes that make it later stay.
-double search_worst(const test::ChainNetwork& declared, std::size_t chain, std::size_t step,
+double search_worst(const test::QueueNetwork& declared, std::size_t queue, std::size_t step,
                     const test::StepTimes& latest, test::Random& random) {
   constexpr int kClimbs = 3, kSteps = 100;
   double worst = 0;
   for (int climb = 0; climb < kClimbs; ++climb) {
-    test::ChainNetwork at = climb == 0 ? declared : test::perturbed(declared, random);
-    double here = test::run(at).ends[chain][step];
+    test::QueueNetwork at = climb == 0 ? declared : test::perturbed(declared, random);
+    double here = test::run(at).ends[queue][step];
     for (int i = 0; i < kSteps; ++i) {
-      test::ChainNetwork next = test::changed(declared, at, random);
+      test::QueueNetwork next = test::changed(declared, at, random);
       const auto ends = test::run(next).ends;
       expect_in_time(ends, latest);
-      if (ends[chain][step] < here) continue;
-      here = ends[chain][step];
+      if (ends[queue][step] < here) continue;
+      here = ends[queue][step];
       at = std::move(next);
     }
     worst = std::max(worst, here);
@@ -381,7 +381,8 @@ double search_worst(const test::ChainNetwork& declared, std::size_t chain, std::
   return worst;
 }
 
-// What the bound gives away: against the worst that a search for bad cases finds, a chain of each of 100 networks.
+// What the bound gives away: against the worst that a search for bad cases finds, an engine queue of each of 100
+// networks.
 TEST(SafeBound, IsNotFarAboveTheWorstThatASearchFinds) {
   test::Random random(5);
   std::vector<double> ratios;
@@ -389,9 +390,9 @@ TEST(SafeBound, IsNotFarAboveTheWorstThatASearchFinds) {
     SCOPED_TRACE("network " + std::to_string(n));
     const auto network = test::random_network(random, {.plain = n % 2 == 0});
     const auto latest = test::bound(network);
-    const std::size_t chain = random.below(network.chains.size());
-    const std::size_t step = network.chains[chain].steps.size() - 1;
-    ratios.push_back(latest[chain][step] / search_worst(network, chain, step, latest, random));
+    const std::size_t queue = random.below(network.queues.size());
+    const std::size_t step = network.queues[queue].steps.size() - 1;
+    ratios.push_back(latest[queue][step] / search_worst(network, queue, step, latest, random));
   }
   EXPECT_LE(quantile(ratios, 0.5), 1.02);
   EXPECT_LE(quantile(ratios, 0.9), 1.25);

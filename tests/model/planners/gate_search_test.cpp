@@ -71,7 +71,7 @@ TEST(GateSearch, OpensGatesEarlierWhereRatesVary) {
   EXPECT_LT(to_ms(planned.latency), 6.1);
 }
 
-// One chain, or chains that share nothing, cannot be sooner than all at once: then no gate waits.
+// One queue, or queues that share nothing, cannot be sooner than all at once: then no gate waits.
 TEST(GateSearch, OpensAllGatesAtOnceWhereNothingIsShared) {
   const Topology machine = three_gpus();
   for (const auto& batch : {copies(machine, {6}), copies(machine, {6, 3})})

@@ -104,7 +104,7 @@ TEST_P(EveryPlanner, MovesEveryByte) {
   });
 }
 
-// To the nanosecond; where chains wait for each other's engines, up to the one by which a plan rounds who came first.
+// To the nanosecond; where queues wait for each other's engines, up to the one by which a plan rounds who came first.
 TEST_P(EveryPlanner, ReplayedForwardGivesTheSameEnds) {
   for_random_batches({}, [&](const Topology&, const Batch& batch, std::uint64_t) {
     const ExecutionPlan planned = plan(GetParam(), batch);
@@ -251,7 +251,8 @@ TEST(BatchSimulation, RunsForwardLikeTheSlowOne) {
   }
 }
 
-// The first copy of a class in a chain costs more, and a lone one that its command carries less, up to a third each.
+// The first copy of a class in an engine queue costs more, and a lone one that its command carries less, up to a third
+// each.
 TEST(BatchSimulation, CountsFirstCopiesLikeTheSlowOne) {
   int carried = 0;
   for (std::uint64_t seed = 0; seed < test::rounds(600U); ++seed) {
@@ -292,9 +293,9 @@ TEST(BatchSimulation, RunsFromGatesLikeTheSlowOne) {
         const auto gates = gates_of(planned);
         BatchSimulation fast;
         fast.load(machine, Basis::Nominal, batch, RateRule::MaxMin);
-        std::vector<double> chain_gates;
-        for (std::size_t c = 0; c < fast.chain_count(); ++c) chain_gates.push_back(gates[fast.first_stream(c)]);
-        fast.run_forward(chain_gates);
+        std::vector<double> queue_gates;
+        for (std::size_t c = 0; c < fast.queue_count(); ++c) queue_gates.push_back(gates[fast.first_stream(c)]);
+        fast.run_forward(queue_gates);
         expect_like_the_slow_one(fast, test::slow_forward(machine, Basis::Nominal, batch, RateRule::MaxMin, gates));
       },
       test::rounds(600U));
@@ -356,7 +357,7 @@ TEST_P(EveryPlanner, IsOverAtTheLatestFinishWhateverHappensInTheDeclaredRanges) 
 // ---- single planners
 
 // Up to the nanoseconds that follow from whole gates.
-TEST(CompletionAligned, AllChainsEndTogetherWhereNothingWaits) {
+TEST(CompletionAligned, AllQueuesEndTogetherWhereNothingWaits) {
   std::size_t checked = 0;
   for_random_batches({}, [&](const Topology& machine, const Batch& batch, std::uint64_t) {
     BatchSimulation simulation;
@@ -365,14 +366,14 @@ TEST(CompletionAligned, AllChainsEndTogetherWhereNothingWaits) {
     if (simulation.waited()) return;
     ++checked;
     const Timeline timeline = plan(*find_planner("completion_aligned"), batch).timeline;
-    std::vector<Duration> last(simulation.chain_count());
-    for (std::size_t c = 0; c < simulation.chain_count(); ++c) {
+    std::vector<Duration> last(simulation.queue_count());
+    for (std::size_t c = 0; c < simulation.queue_count(); ++c) {
       for (std::size_t s = 0; s < timeline.streams.size(); ++s) {
         if (timeline.streams[s].gate == timeline.streams[simulation.first_stream(c)].gate) {
           last[c] = std::max(last[c], timeline.streams[s].end());
         }
       }
-      EXPECT_LE(timeline.latency - last[c], Duration{20}) << "chain " << c;
+      EXPECT_LE(timeline.latency - last[c], Duration{20}) << "queue " << c;
     }
   });
   EXPECT_GT(checked, kSeeds / 4);
@@ -464,7 +465,7 @@ TEST(CompletionAligned, IsNeverLongerThanAllAtOnceWhereRatesVary) {
       });
 }
 
-// Jackson's rule: no other serial order of at most five chains is shorter, where no two of them want one GPU.
+// Jackson's rule: no other serial order of at most five queues is shorter, where no two of them want one GPU.
 TEST(TimeDivision, IsTheBestSerialOrderWhereNoKernelsShareAGpu) {
   test::BatchTraits traits;
   traits.most_streams = 5;
@@ -472,17 +473,17 @@ TEST(TimeDivision, IsTheBestSerialOrderWhereNoKernelsShareAGpu) {
   for_random_batches(
       traits,
       [&](const Topology&, const Batch& batch, std::uint64_t) {
-        if (batch.shares_engines()) return;  // turns are of chains that do not wait for each other
+        if (batch.shares_engines()) return;  // turns are of queues that do not wait for each other
         BatchSimulation simulation;
         const double latency = predict(*find_planner("time_division"), batch, Basis::Nominal, simulation);
-        std::vector<std::size_t> order(simulation.chain_count());
+        std::vector<std::size_t> order(simulation.queue_count());
         for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
         do {
           double transfers = 0, end = 0;
-          for (const std::size_t chain : order) {
-            const double own = simulation.transfers_alone_ns(chain);
+          for (const std::size_t queue : order) {
+            const double own = simulation.transfers_alone_ns(queue);
             transfers += own;
-            end = std::max(end, (own > 0 ? transfers : 0) + simulation.kernels_ns(chain));
+            end = std::max(end, (own > 0 ? transfers : 0) + simulation.kernels_ns(queue));
           }
           EXPECT_GE(end + simulation.batch_setup_ns(), latency - 5);  // each turn begins at a whole nanosecond
         } while (std::next_permutation(order.begin(), order.end()));

@@ -404,18 +404,19 @@ TEST(ManyRows, TheSameStartsHaveTheSameRatesToTheLastBit) {
   EXPECT_EQ(run(), run());
 }
 
-// Two flows of one chain are never active together: 6 + 6 over a link of 8 would have to share, one of them does not.
-TEST(BandwidthModel, AChainTakesOfALinkWhatItsLargestFlowTakes) {
+// Two flows of one engine queue are never active together: 6 + 6 over a link of 8 would have to share, one of them does
+// not.
+TEST(BandwidthModel, AQueueTakesOfALinkWhatItsLargestFlowTakes) {
   const Topology machine = star(8, {6, 6});
   const auto route_classes = routes_of(machine, {{"mem0", "gpu0"}, {"mem0", "gpu1"}});
   const auto own = static_cast<std::uint32_t>(machine.route_classes().size());
-  for (const bool one_chain : {true, false}) {
+  for (const bool one_queue : {true, false}) {
     BandwidthModel model;
     model.reset(machine, Basis::Nominal, route_classes, 2);
     const std::uint32_t a = model.add_flow(own, 0);
-    const std::uint32_t b = model.add_flow(own + 1, one_chain ? 0 : 1);
+    const std::uint32_t b = model.add_flow(own + 1, one_queue ? 0 : 1);
     model.finish();
-    EXPECT_EQ(model.rates_vary(), !one_chain);
+    EXPECT_EQ(model.rates_vary(), !one_queue);
     model.start(model.group(b));
     model.solve();
     EXPECT_DOUBLE_EQ(model.rate(model.group(b)).value, 6);

@@ -94,7 +94,7 @@ TEST(CopyMethods, ByKernelsHoldTheGpu) {
   EXPECT_DOUBLE_EQ(length_of(machine, kernel + "  - {from: mem0, to: gpu0, size: 1 kB, method: inline}\n"), 31'100);
 }
 
-// The kernel copies until 22 us; that of the other stream waits for it from 8 us on, whichever chains both are in: 42.
+// The kernel copies until 22 us; that of the other stream waits for it from 8 us on, whichever queues both are in: 42.
 TEST(CopyMethods, ByKernelsHoldTheGpuHoweverStreamsAreMerged) {
   const Topology machine = machine_of_methods();
   const Batch drawn = test::make_batch(machine,

@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "runtime/comm/soft_transport.hpp"
-#include "runtime/cuda/comm_memory.hpp"
-#include "runtime/cuda/comm_stream.hpp"
-#include "runtime/cuda/nccl_transport.hpp"
+#include "runtime/cuda/comm/comm_memory.hpp"
+#include "runtime/cuda/comm/comm_stream.hpp"
+#include "runtime/cuda/comm/nccl_transport.hpp"
 #include "tests/runtime/comm/comm_worlds.hpp"
 #ifdef TUTTI_HOST_CUDA
 #include "tests/runtime/comm/host_nccl.hpp"

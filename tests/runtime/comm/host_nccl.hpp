@@ -1,5 +1,5 @@
 #pragma once
-#include "runtime/cuda/nccl_functions.hpp"
+#include "runtime/cuda/comm/nccl_functions.hpp"
 
 namespace tutti::internal::cuda {
 

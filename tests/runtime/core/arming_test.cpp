@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/core/plain_backend.hpp"
 #include "tests/runtime/task_runs.hpp"
 
 namespace tutti::internal {
@@ -20,7 +21,7 @@ using test::Station;
 using Log = std::vector<std::string>;
 
 /// A batch that writes down what is asked of it, and whose kernels take too long.
-class WatchedBatch final : public BackendBatch {
+class WatchedBatch final : public PlainBatch {
  public:
   WatchedBatch(std::unique_ptr<BackendBatch> batch, std::string name, Log& log, std::vector<Duration>& starts,
                const std::function<void()>& on_wait)
@@ -62,13 +63,13 @@ class WatchedBatch final : public BackendBatch {
   bool armed_ = false;
 };
 
-class WatchedBackend final : public DeviceBackend {
+class WatchedBackend final : public PlainBackend {
  public:
   explicit WatchedBackend(DeviceBackend& backend) : backend_(backend) {}
 
   [[nodiscard]] std::string_view name() const override { return "watched"; }
   [[nodiscard]] bool starts_cold() const override { return cold; }
-  [[nodiscard]] bool chains() const override { return chained; }
+  [[nodiscard]] bool links_runs() const override { return linked; }
   [[nodiscard]] bool busy() const override { return backend_.busy(); }
   [[nodiscard]] Expected<Buffer> allocate(VertexId where, Bytes size) override {
     return backend_.allocate(where, size);
@@ -90,7 +91,7 @@ class WatchedBackend final : public DeviceBackend {
   Log log;
   std::vector<Duration> starts;  ///< that the submissions ask for
   mutable Duration processor{};  ///< it takes an hour from one question to the next
-  bool cold = false, chained = false;
+  bool cold = false, linked = false;
   std::function<void()> on_wait;
 
  private:
@@ -201,9 +202,9 @@ TEST(Arming, ComesBehindAWarmUpWhereTheBackendStartsCold) {
 
 // Three batches with a host step before the last one, where the machine passes from batch to batch by itself: the first
 // two are submitted together.
-TEST(Chained, BatchesWithoutAHostStepBetweenThemAreSubmittedTogether) {
+TEST(LinkedRuns, BatchesWithoutAHostStepBetweenThemAreSubmittedTogether) {
   Watched watched;
-  watched.backend.chained = true;
+  watched.backend.linked = true;
   Task task = watched.task("t", 1000, 3);
   task.steps.insert(task.steps.begin() + 2, HostStep{Duration{10}});
   const RunRecord record = watched.run({task}, 2);
@@ -218,12 +219,12 @@ TEST(Chained, BatchesWithoutAHostStepBetweenThemAreSubmittedTogether) {
 }
 
 // The dispatcher decides between the batches: whether another job goes first, whether the job is aborted.
-TEST(Chained, BatchesAreNotWhereADecisionLiesBetweenThem) {
+TEST(LinkedRuns, BatchesAreNotWhereADecisionLiesBetweenThem) {
   const Log one_by_one{"submit batch 1 of task 't'", "wait batch 1 of task 't'", "submit batch 2 of task 't'",
                        "wait batch 2 of task 't'"};
   for (const bool aborts : {false, true}) {
     Watched watched;
-    watched.backend.chained = true;
+    watched.backend.linked = true;
     Task task = watched.task("t", 1000, 2);
     if (aborts) task.overrun.policy = OverrunPolicy::Abort;
     watched.run({task}, 1, nullptr, aborts ? Preemption::None : Preemption::BetweenBatches);
@@ -250,22 +251,22 @@ class DrowsyClock final : public Clock {
 // the job starts when the dispatcher has woken up.
 TEST(StartsAhead, AreTheArrivalsThoughTheDispatcherWakesLate) {
   using std::chrono::microseconds;
-  for (const bool chained : {true, false}) {
+  for (const bool linked : {true, false}) {
     Watched watched(std::make_unique<DrowsyClock>());
-    watched.backend.chained = chained;
+    watched.backend.linked = linked;
     const RunRecord record = watched.run({watched.task("t", 4'000'000, 1)}, 4);
     ASSERT_EQ(record.jobs.size(), 4U);
     ASSERT_EQ(watched.backend.starts.size(), 4U);
     const Duration epoch = watched.backend.starts[0];
     for (int i = 1; i < 4; ++i)
-      EXPECT_EQ(watched.backend.starts[i], epoch + i * microseconds{4000} + microseconds{chained ? 0 : 100});
+      EXPECT_EQ(watched.backend.starts[i], epoch + i * microseconds{4000} + microseconds{linked ? 0 : 100});
   }
 }
 
 // Nothing is certain where two jobs are ready at once, where a host step goes first, or the program fills the input.
 TEST(StartsAhead, AreLeftOutWhereAnotherJobMayGoFirst) {
   Watched watched(std::make_unique<DrowsyClock>());
-  watched.backend.chained = true;
+  watched.backend.linked = true;
   Task steps = watched.task("steps", 8'000'000, 1, 2'000'000);
   steps.steps.insert(steps.steps.begin(), HostStep{Duration{10}});
   watched.run({watched.task("a", 8'000'000, 1), watched.task("b", 8'000'000, 1), steps}, 9);

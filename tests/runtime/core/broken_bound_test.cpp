@@ -39,7 +39,7 @@ TEST(BoundCause, HasTheNamesOfTheContract) {
 }
 
 /// On the small machine: a copies 1000 bytes to gpu0 and has a kernel of 100, b copies 400 to gpu1, c is host work of
-/// 200; d copies 500 to gpu2, and e, merged behind it, 300 with a kernel of 200. All chains end at 1100.
+/// 200; d copies 500 to gpu2, and e, merged behind it, 300 with a kernel of 200. All queues end at 1100.
 class PromisedBatch : public testing::Test {
  protected:
   PromisedBatch() {
@@ -80,7 +80,7 @@ class PromisedBatch : public testing::Test {
   std::optional<ExecutionPlan> planned;
 };
 
-// The chain of d and e: 500 + 300 bytes, then 200 of kernel: 1000, from 100. All end at 1100, and are promised to.
+// The queue of d and e: 500 + 300 bytes, then 200 of kernel: 1000, from 100. All end at 1100, and are promised to.
 TEST_F(PromisedBatch, IsThePlanThatTheOthersChange) {
   ASSERT_EQ(planned->timeline.latency, Duration{1100});
   ASSERT_EQ(planned->latest->batch, Duration{1100});
@@ -94,7 +94,7 @@ TEST_F(PromisedBatch, IsBrokenByALateGate) {
   for (const std::size_t stream : {0U, 1U, 2U})
     EXPECT_EQ(cause([&](Timeline& run) { move(run.streams[stream], 50); }), BoundCause::Gate);
   EXPECT_EQ(cause([&](Timeline& run) { move(run.streams[3], 50), move(run.streams[4], 50); }), BoundCause::Gate)
-      << "of the chain's first stream";
+      << "of the queue's first stream";
 }
 
 TEST_F(PromisedBatch, IsBrokenByASlowCopy) {
@@ -104,7 +104,7 @@ TEST_F(PromisedBatch, IsBrokenByASlowCopy) {
             BoundCause::Transfer);
 }
 
-// The second copy of a chain has no gate that it waits for: whatever comes between is the copy's.
+// The second copy of an engine queue has no gate that it waits for: whatever comes between is the copy's.
 TEST_F(PromisedBatch, IsBrokenByAPauseBetweenCopies) {
   EXPECT_EQ(cause([](Timeline& run) { move(run.streams[4], 50); }), BoundCause::Transfer);
 }
@@ -157,13 +157,13 @@ struct Replay {
     planned.latest = latest_finish(planned);
   }
 
-  /// @param late  the gate of this chain opens so much later
-  Timeline run(const std::vector<CommandStream>& streams, std::size_t chain = 0, double late = 0) const {
+  /// @param late  the gate of this queue opens so much later
+  Timeline run(const std::vector<CommandStream>& streams, std::size_t queue = 0, double late = 0) const {
     const Batch other = Batch::make(machine, streams, batch.merging()).value();
     BatchSimulation simulation;
     simulation.load(machine, Basis::Guaranteed, other, planner.rates);
     std::vector<double> gates = gates_of(simulation, planned.timeline);
-    gates[chain % gates.size()] += late;
+    gates[queue % gates.size()] += late;
     simulation.run_forward(gates);
     return make_timeline(machine, other, simulation);
   }
@@ -195,8 +195,8 @@ void attack_random_batches(const test::BatchTraits& traits, const Attack& attack
   }
 }
 
-// A chain that comes later than all else takes is late by its gate.
-TEST(BatchPromise, PutsALateChainDownToItsGate) {
+// An engine queue that comes later than all else takes is late by its gate.
+TEST(BatchPromise, PutsALateQueueDownToItsGate) {
   int seen = 0;
   attack_random_batches({}, [&](const Replay& replay, const std::vector<CommandStream>& streams, test::Random& random) {
     const double late = 3 * static_cast<double>(replay.planned.latest->batch.count()) + 100;

@@ -66,8 +66,8 @@ struct Listed {
 
 // ---- by hand. On the small machine n bytes take n ns.
 
-// Up and down are two engines, so two chains: three lanes on two GPUs.
-TEST(CommandList, HasALaneForEachChainOnEachGpu) {
+// Up and down are two engines, so two queues: three lanes on two GPUs.
+TEST(CommandList, HasALaneForEachQueueOnEachGpu) {
   const Listed it(R"(- {name: up, from: mem0, to: gpu0, size: 1 kB, kernel: {time: 50 ns}}
 - {name: down, from: gpu0, to: mem0, size: 2 kB}
 - {name: other, from: mem0, to: gpu1, size: 3 kB}
@@ -111,7 +111,7 @@ TEST(CommandList, StagesOverTwoLanes) {
   EXPECT_EQ(it.commands, (Lines{"staged s on 0 to 1 at 0", "copy down on 0 after 0", "kernel s on 1 after 1"}));
 }
 
-// An engine has one lane, whichever chain its copies are of.
+// An engine has one lane, whichever queue its copies are of.
 TEST(CommandList, StagesBehindWhatFillsItsGpuBefore) {
   const Listed it(R"(- {name: up, from: mem0, to: gpu2, size: 1 kB}
 - {name: s, from: gpu0, to: gpu2, size: 2 kB, kernel: {time: 50 ns}}
@@ -174,7 +174,7 @@ TEST(CommandList, DoesHostWorkWhereItsDataComesFrom) {
 
 // a takes 33.3 ns. Where it has arrived, z, of 0 bytes, begins and ends, in the plan at 34 (ends are rounded up), and
 // z's kernel begins, in the plan at 33.
-TEST(CommandList, KeepsTheOrderOfAChainWherePlansAreRounded) {
+TEST(CommandList, KeepsTheOrderOfAQueueWherePlansAreRounded) {
   const Topology machine = test::star(6, {3});
   const Listed it(R"(- {name: a, from: mem0, to: gpu0, size: 100 B}
 - {name: z, from: mem0, to: gpu0, size: 0, kernel: {time: 10 ns}}
@@ -312,7 +312,7 @@ class Checker {
         plan_(plan.timeline),
         paced_(pace.count > 0),
         list_(make_commands(test::paced(plan, pace))),
-        chain_of_(chains()) {}
+        queue_of_(queues()) {}
 
   void waits_are_for_earlier_commands_in_other_lanes() const {
     for (std::uint32_t i = 0; i < list_.commands.size(); ++i) {
@@ -347,13 +347,13 @@ class Checker {
     }
   }
 
-  void chains_keep_their_order() const {
+  void queues_keep_their_order() const {
     std::vector<std::uint32_t> place(batch_.streams().size());
     for (std::uint32_t i = 0; i < place.size(); ++i) place[batch_.order().empty() ? i : batch_.order()[i]] = i;
     std::map<std::uint32_t, std::pair<bool, std::uint32_t>> last;
     for (const Command& command : list_.commands) {
       const std::pair here(command.is_kernel(), place[command.stream]);
-      const auto [before, first] = last.try_emplace(chain_of_[command.stream], here);
+      const auto [before, first] = last.try_emplace(queue_of_[command.stream], here);
       EXPECT_EQ(command.gate.has_value(), first || (paced_ && may_be_cut(command)));
       EXPECT_LE(before->second, here);
       before->second = here;
@@ -410,7 +410,7 @@ class Checker {
       const Duration gate =
           command.offset > 0 ? machine_.setup().gate.nominal : Duration{0};  // of a chunk that follows
       const Duration setup = plan_.setup + gate + copy.each.nominal;
-      if (!may_be_cut(command) || (command.offset == 0 && opens_chain(command))) continue;
+      if (!may_be_cut(command) || (command.offset == 0 && opens_queue(command))) continue;
       const TransferInterval& planned = *plan_.streams[command.stream].transfer;
       const Duration at = list_.gates[command.gate.value()] + setup;
       // The gate is rounded by 1 ns, and the plan's set-up by another; where bytes are few, all are in one segment.
@@ -451,20 +451,20 @@ class Checker {
     if (command.kind == Command::Kind::SmCopy || command.kind == Command::Kind::Inline)
       return {machine_.vertex(goes_up(machine_, *transfer).value() ? transfer->to : transfer->from).name};
     const auto engines = find_route(machine_, *transfer).engines;
-    const std::uint32_t landing = batch_.work()[command.stream].landing;
+    const std::uint32_t last_hop = batch_.work()[command.stream].last_hop;
     std::set<std::string> locks{fmt::format("engine {}", engines[0].value), fmt::format("engine {}", engines[1].value)};
-    if (landing != kNone) locks.insert(fmt::format("landing {}", landing));
+    if (last_hop != kNone) locks.insert(fmt::format("last hop {}", last_hop));
     return locks;
   }
 
-  [[nodiscard]] bool opens_chain(const Command& command) const { return chain_of_[command.stream] == command.stream; }
+  [[nodiscard]] bool opens_queue(const Command& command) const { return queue_of_[command.stream] == command.stream; }
 
-  /// [streams] the first stream of its chain: of those that one engine issues; merged transitively of those that share
+  /// [streams] the first stream of its queue: of those that one engine issues; merged transitively of those that share
   /// an engine, over others too.
-  [[nodiscard]] std::vector<std::uint32_t> chains() const {
-    std::vector<std::uint32_t> chain(batch_.streams().size());
-    std::iota(chain.begin(), chain.end(), 0U);
-    if (batch_.merging() == Merging::Off) return chain;
+  [[nodiscard]] std::vector<std::uint32_t> queues() const {
+    std::vector<std::uint32_t> queue(batch_.streams().size());
+    std::iota(queue.begin(), queue.end(), 0U);
+    if (batch_.merging() == Merging::Off) return queue;
     const auto engines_of = [&](std::size_t s) {
       std::set<EngineId> engines;
       if (batch_.streams()[s].transfer)
@@ -473,22 +473,22 @@ class Checker {
     };
     if (batch_.merging() == Merging::On) {
       std::map<EngineId, std::uint32_t> first;
-      for (std::uint32_t i = 0; i < chain.size(); ++i) {
+      for (std::uint32_t i = 0; i < queue.size(); ++i) {
         const std::uint32_t s = batch_.order().empty() ? i : batch_.order()[i];
-        if (batch_.streams()[s].transfer) chain[s] = first.emplace(batch_.work()[s].engines[0], s).first->second;
+        if (batch_.streams()[s].transfer) queue[s] = first.emplace(batch_.work()[s].engines[0], s).first->second;
       }
-      return chain;
+      return queue;
     }
-    for (std::size_t round = 0; round < chain.size(); ++round) {
-      for (std::size_t a = 0; a < chain.size(); ++a) {
-        for (std::size_t b = 0; b < chain.size(); ++b) {
+    for (std::size_t round = 0; round < queue.size(); ++round) {
+      for (std::size_t a = 0; a < queue.size(); ++a) {
+        for (std::size_t b = 0; b < queue.size(); ++b) {
           const auto of_a = engines_of(a), of_b = engines_of(b);
           const bool shared = std::any_of(of_a.begin(), of_a.end(), [&](EngineId e) { return of_b.contains(e); });
-          if (shared) chain[a] = chain[b] = std::min(chain[a], chain[b]);
+          if (shared) queue[a] = queue[b] = std::min(queue[a], queue[b]);
         }
       }
     }
-    return chain;
+    return queue;
   }
 
   /// The first instant at which so many bytes have arrived, as planned.
@@ -521,7 +521,7 @@ class Checker {
   const Timeline& plan_;
   bool paced_;
   CommandList list_;
-  std::vector<std::uint32_t> chain_of_;
+  std::vector<std::uint32_t> queue_of_;
 };
 
 void check(const Batch& batch, const Planner& planner, Bytes pace) {
@@ -532,7 +532,7 @@ void check(const Batch& batch, const Planner& planner, Bytes pace) {
     const Checker checker(planned, chunk);
     checker.waits_are_for_earlier_commands_in_other_lanes();
     checker.every_byte_and_kernel_comes_once();
-    checker.chains_keep_their_order();
+    checker.queues_keep_their_order();
     checker.gates_of_a_lane_open_in_its_order();
     checker.queues_run_it_as_planned();
     if (chunk.count > 0) checker.chunks_follow_the_plan();

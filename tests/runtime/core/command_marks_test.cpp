@@ -310,7 +310,7 @@ TEST(CommandMarksProperty, HoldOnRandomMachines) {
 }
 
 // Short and long copies on few ways, so that there are runs.
-TEST(CommandMarksProperty, HoldForLongChains) {
+TEST(CommandMarksProperty, HoldForLongQueues) {
   const Topology machine = test::small_machine();
   std::size_t longest = 0;
   for (std::uint64_t seed = 0; seed < test::rounds(200U) && !HasFailure(); ++seed) {

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-#include "runtime/cuda/handles.hpp"
+#include "runtime/cuda/base/handles.hpp"
 #include "tests/runtime/cuda/device_kernels.hpp"
 
 namespace tutti::internal::test {

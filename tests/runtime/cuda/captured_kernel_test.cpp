@@ -13,8 +13,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "runtime/cuda/graph_check.hpp"
-#include "runtime/cuda/handles.hpp"
+#include "runtime/cuda/base/handles.hpp"
+#include "runtime/cuda/lanes/graph_check.hpp"
 #include "tests/runtime/cuda/device_kernels.hpp"
 #include "tests/runtime/cuda/one_kernel.hpp"
 #include "tests/runtime/small_machine.hpp"

@@ -1,5 +1,5 @@
 // The thread that leads runs, alone; streams are those of GPUs that are executed on the host.
-#include "runtime/cuda/conductor.hpp"
+#include "runtime/cuda/gates/conductor.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "runtime/core/clock.hpp"
-#include "runtime/cuda/handles.hpp"
-#include "runtime/cuda/memory_pool.hpp"
+#include "runtime/cuda/base/handles.hpp"
+#include "runtime/cuda/memory/memory_pool.hpp"
 #include "tests/support/host_cuda/host_cuda.hpp"
 
 namespace tutti::internal::cuda {

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/cuda/lane_pool.hpp"
+#include "runtime/cuda/lanes/lane_pool.hpp"
 #include "tests/runtime/cuda/device_kernels.hpp"
 #include "tests/runtime/cuda/one_kernel.hpp"
 

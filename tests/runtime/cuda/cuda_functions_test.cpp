@@ -1,7 +1,7 @@
 // The CUDA backend as a library of its own, beside the same code linked into this program.
 #include <gtest/gtest.h>
 
-#include "runtime/cuda/discovery.hpp"
+#include "runtime/cuda/discovery/discovery.hpp"
 #include "runtime/host/cuda_library.hpp"
 
 namespace tutti::internal {

@@ -9,7 +9,7 @@
 #include <sched.h>
 
 #include "runtime/core/baselines.hpp"
-#include "runtime/cuda/memory_pool.hpp"
+#include "runtime/cuda/memory/memory_pool.hpp"
 #include "runtime/dispatch/partitioned_run.hpp"
 #include "tests/runtime/cuda/device_kernels.hpp"
 #include "tests/runtime/small_machine.hpp"
@@ -564,13 +564,13 @@ TEST_P(EveryGate, LanesWaitForRunsOfOthers) {
 }
 
 // What our chains are compared with moves the same bytes.
-TEST_P(EveryGate, PlainChainsMoveEveryByte) {
+TEST_P(EveryGate, PlainQueuesMoveEveryByte) {
   for (const auto& [count, kernel] : {std::pair(1000, 0), {50, 1000}}) {
     const Chunks chunks(station, count, 512);
     std::vector<PlainStep> steps;
     for (const StreamBinding& binding : chunks.bindings)
       steps.push_back({binding.source, binding.destination, Duration{kernel}});
-    auto chain = station.backend->baselines()->plain_chain(std::move(steps));
+    auto chain = station.backend->baselines()->plain_queue(std::move(steps));
     ASSERT_TRUE(chain.has_value()) << chain.error().text();
     for (int run = 0; run < 3; ++run) {
       const auto times = (*chain)->run();

@@ -1,13 +1,13 @@
 // Copies of ordinary memory, on GPUs and on those of the host.
-#include "runtime/cuda/device_copier.hpp"
+#include "runtime/cuda/base/device_copier.hpp"
 
 #include <algorithm>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "runtime/cuda/handles.hpp"
-#include "runtime/cuda/pageable_speeds.hpp"
+#include "runtime/cuda/base/handles.hpp"
+#include "runtime/cuda/memory/pageable_speeds.hpp"
 #include "tests/support/random.hpp"
 #if defined(TUTTI_HOST_CUDA)
 #include "tests/support/host_cuda/host_cuda.hpp"

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/cuda/signal.hpp"
+#include "runtime/cuda/gates/signal.hpp"
 
 namespace tutti::internal::cuda {
 namespace {

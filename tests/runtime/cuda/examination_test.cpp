@@ -1,9 +1,9 @@
 // Needs a GPU. What each row makes of these values is tested in doctor/gpu_checks_test.cpp.
-#include "runtime/cuda/examination.hpp"
+#include "runtime/cuda/discovery/examination.hpp"
 
 #include <gtest/gtest.h>
 
-#include "runtime/cuda/discovery.hpp"
+#include "runtime/cuda/discovery/discovery.hpp"
 #include "runtime/host/device_users.hpp"
 
 namespace tutti::internal {

@@ -13,8 +13,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "runtime/cuda/handles.hpp"
-#include "runtime/cuda/lane_pool.hpp"
+#include "runtime/cuda/base/handles.hpp"
+#include "runtime/cuda/lanes/lane_pool.hpp"
 #include "tests/runtime/small_machine.hpp"
 
 namespace tutti::internal {

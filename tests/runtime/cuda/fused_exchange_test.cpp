@@ -1,6 +1,6 @@
 // Messages between GPUs by fused kernels alone. Part of the suite `gpu`; without a GPU the blocks are threads of the
 // host.
-#include "runtime/cuda/fused_exchange.hpp"
+#include "runtime/cuda/fused/fused_exchange.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -9,8 +9,8 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/cuda/discovery.hpp"
-#include "runtime/cuda/handles.hpp"
+#include "runtime/cuda/base/handles.hpp"
+#include "runtime/cuda/discovery/discovery.hpp"
 #include "tests/support/random.hpp"
 #ifdef TUTTI_HOST_CUDA
 #include "tests/support/host_cuda/host_cuda.hpp"

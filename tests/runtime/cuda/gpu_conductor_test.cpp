@@ -1,5 +1,5 @@
 // Runs that a GPU leads: from the queues that the host fills to the records that it takes.
-#include "runtime/cuda/gpu_conductor.hpp"
+#include "runtime/cuda/led/gpu_conductor.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // The suite `gpu`: what needs a real GPU. Where there is none, one test says so and is skipped, and no other runs.
 #include <gtest/gtest.h>
 
-#include "runtime/cuda/discovery.hpp"
+#include "runtime/cuda/discovery/discovery.hpp"
 #include "tests/runtime/cuda/device_kernels.hpp"
 #include "tests/runtime/small_machine.hpp"
 

@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "runtime/core/baselines.hpp"
-#include "runtime/cuda/copies.hpp"
-#include "runtime/cuda/memory_pool.hpp"
-#include "runtime/cuda/signal.hpp"
+#include "runtime/cuda/base/copies.hpp"
+#include "runtime/cuda/gates/signal.hpp"
+#include "runtime/cuda/memory/memory_pool.hpp"
 #include "tests/runtime/cuda/device_kernels.hpp"
 #include "tests/runtime/small_machine.hpp"
 #include "tests/support/two_sides.hpp"

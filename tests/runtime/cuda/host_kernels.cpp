@@ -1,6 +1,6 @@
 // The kernels of device_kernels.hpp, written for GPUs that are executed on the host.
 
-#include "runtime/cuda/handles.hpp"
+#include "runtime/cuda/base/handles.hpp"
 #include "tests/runtime/cuda/device_kernels.hpp"
 #include "tests/support/host_cuda/host_cuda.hpp"
 

@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "runtime/cuda/bar_window.hpp"
-#include "runtime/cuda/status.hpp"
+#include "runtime/cuda/base/status.hpp"
+#include "runtime/cuda/memory/bar_window.hpp"
 #include "tests/runtime/cuda/device_kernels.hpp"
 #include "tests/runtime/small_machine.hpp"
 #include "tests/support/host_cuda/host_cuda.hpp"

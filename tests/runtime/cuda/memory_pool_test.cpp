@@ -1,5 +1,5 @@
 // Memory that was returned, alone; the GPUs are executed on the host.
-#include "runtime/cuda/memory_pool.hpp"
+#include "runtime/cuda/memory/memory_pool.hpp"
 
 #include <atomic>
 #include <chrono>

@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "runtime/cuda/handles.hpp"
+#include "runtime/cuda/base/handles.hpp"
 #include "tests/runtime/cuda/device_kernels.hpp"
 #include "tests/runtime/cuda/one_kernel.hpp"
 #include "tests/runtime/small_machine.hpp"

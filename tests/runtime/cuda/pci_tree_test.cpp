@@ -1,4 +1,4 @@
-#include "runtime/cuda/pci_tree.hpp"
+#include "runtime/cuda/discovery/pci_tree.hpp"
 
 #include <fstream>
 

@@ -1,6 +1,6 @@
 // A message that two ranks pass back and forth, in each mode. Part of the suite `gpu`; without a GPU the kernels are
 // functions of the host.
-#include "runtime/cuda/ping_pong.hpp"
+#include "runtime/cuda/fused/ping_pong.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -10,10 +10,10 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/cuda/discovery.hpp"
+#include "runtime/cuda/discovery/discovery.hpp"
 #include "tests/support/random.hpp"
 #ifdef TUTTI_HOST_CUDA
-#include "runtime/cuda/handles.hpp"
+#include "runtime/cuda/base/handles.hpp"
 #include "tests/support/host_cuda/host_cuda.hpp"
 #endif
 

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/cuda/memory_pool.hpp"
+#include "runtime/cuda/memory/memory_pool.hpp"
 #include "tests/runtime/small_machine.hpp"
 #include "tests/runtime/task_runs.hpp"
 #include "tests/support/host_cuda/host_cuda.hpp"

@@ -1,5 +1,5 @@
 // Signals between the host and a GPU. Part of the suite `gpu`.
-#include "runtime/cuda/signal.hpp"
+#include "runtime/cuda/gates/signal.hpp"
 
 #include <gtest/gtest.h>
 

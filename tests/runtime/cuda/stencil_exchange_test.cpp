@@ -1,6 +1,6 @@
 // A stencil on several GPUs, in each way to run it. Part of the suite `gpu`; without a GPU the kernels are functions of
 // the host.
-#include "runtime/cuda/stencil_exchange.hpp"
+#include "runtime/cuda/fused/stencil_exchange.hpp"
 
 #include <cstdint>
 #include <string>
@@ -9,10 +9,10 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/cuda/discovery.hpp"
+#include "runtime/cuda/discovery/discovery.hpp"
 #include "tests/support/random.hpp"
 #ifdef TUTTI_HOST_CUDA
-#include "runtime/cuda/handles.hpp"
+#include "runtime/cuda/base/handles.hpp"
 #include "tests/support/host_cuda/host_cuda.hpp"
 #endif
 

@@ -1,4 +1,4 @@
-#include "runtime/cuda/sysfs.hpp"
+#include "runtime/cuda/discovery/sysfs.hpp"
 
 #include <fstream>
 #include <string>

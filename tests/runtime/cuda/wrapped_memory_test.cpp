@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/cuda/handles.hpp"
-#include "runtime/cuda/memory_pool.hpp"
+#include "runtime/cuda/base/handles.hpp"
+#include "runtime/cuda/memory/memory_pool.hpp"
 #include "tests/runtime/cuda/device_kernels.hpp"
 #include "tests/runtime/small_machine.hpp"
 

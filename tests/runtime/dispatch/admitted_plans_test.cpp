@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/core/plain_backend.hpp"
 #include "tests/runtime/random_jobs.hpp"
 
 namespace tutti::internal {
@@ -15,7 +16,7 @@ namespace {
 using test::Random;
 
 /// Another backend, and the plans that it received.
-class RecordingBackend final : public DeviceBackend {
+class RecordingBackend final : public PlainBackend {
  public:
   explicit RecordingBackend(DeviceBackend& backend) : backend_(backend) {}
 

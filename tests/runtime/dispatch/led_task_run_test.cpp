@@ -14,6 +14,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/core/plain_backend.hpp"
 #include "runtime/dispatch/dispatcher.hpp"
 #include "tests/runtime/led_runs.hpp"
 #include "tests/runtime/task_runs.hpp"
@@ -120,7 +121,7 @@ TEST(LedTaskRun, TheTimeOfTheConductorMakesNoBatchLate) {
 }
 
 /// A machine whose conductor leaves these records.
-class Recorded final : public DeviceBackend {
+class Recorded final : public PlainBackend {
  public:
   Recorded(std::unique_ptr<DeviceBackend> machine, std::vector<LedRecord> records)
       : machine_(std::move(machine)), records_(std::move(records)) {}

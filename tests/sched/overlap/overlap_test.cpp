@@ -87,7 +87,7 @@ TEST(Operations, ThroughAMemoryAreTwoCopies) {
   for (const std::size_t leg : {0U, 1U}) EXPECT_EQ(operations.operations[leg].worst(), Duration{1000});
 }
 
-// A memory of 1 byte/ns for two copies: 0.5 each in company, so 12 us; alone 6 us.
+// A memory of 1 byte/ns for two copies: 0.5 each beside each other, so 12 us; alone 6 us.
 TEST(Operations, TakeAsLongAsInTheWorstCompany) {
   const Topology machine = two_sides(
       "  shared: [{name: memory, capacity: 1 GB/s, members: [{from: mem0, to: gpu0}, {from: mem0, to: gpu1}]}]\n");
@@ -97,8 +97,8 @@ TEST(Operations, TakeAsLongAsInTheWorstCompany) {
   EXPECT_EQ(split(tasks_of(machine, {kUp0})).operations[0].worst(), Duration{6000});
 }
 
-// A disk takes up to 0.4 of the memory's 1 byte/ns: 0.3 are left to each of two copies in company, so 6000 bytes take
-// 20 us; alone 6000 / 0.6 = 10 us.
+// A disk takes up to 0.4 of the memory's 1 byte/ns: 0.3 are left to each of two copies beside each other, so 6000 bytes
+// take 20 us; alone 6000 / 0.6 = 10 us.
 TEST(Operations, HaveWhatBackgroundLoadLeaves) {
   const Topology machine = make_machine(R"(  vertices:
     mem0: {kind: memory}
@@ -300,7 +300,7 @@ TEST(Overlap, RefusesNoDemandThatKnownArrivalsKeepApart) {
   EXPECT_EQ(decide(set).answer, Answer::Unknown);
 }
 
-// A second copy makes 12 us of 6: the engine's 10 us do not suffice in company, but nothing is proven.
+// A second copy makes 12 us of 6: the engine's 10 us do not suffice beside it, but nothing is proven.
 TEST(Overlap, IsUnknownWhereOnlyTheWorstCompanyIsTooSlow) {
   const Topology machine = two_sides(
       "  shared: [{name: memory, capacity: 1 GB/s, members: [{from: mem0, to: gpu0}, {from: mem0, to: gpu1}]}]\n");

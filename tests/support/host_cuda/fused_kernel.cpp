@@ -1,6 +1,6 @@
 // Kernels on the host of which each thread of a block is a thread of the host: fused ones and the ping-pong; and the
 // other kernels of the stencil.
-#include "runtime/cuda/fused_kernel.hpp"
+#include "runtime/cuda/fused/fused_kernel.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/cuda/ping_pong_kernel.hpp"
-#include "runtime/cuda/stencil_kernels.hpp"
+#include "runtime/cuda/fused/ping_pong_kernel.hpp"
+#include "runtime/cuda/fused/stencil_kernels.hpp"
 #include "tests/support/host_cuda/gpu.hpp"
 #include "tests/support/host_cuda/host_cuda.hpp"
 #include "tests/support/host_cuda/memory.hpp"

@@ -1,5 +1,5 @@
-// GDRCopy, as far as runtime/cuda/bar_window asks it. The memory of GPUs is the host's; a window lies where nothing is,
-// so that a program reaches it through this library alone.
+// GDRCopy, as far as runtime/cuda/memory/bar_window asks it. The memory of GPUs is the host's; a window lies where
+// nothing is, so that a program reaches it through this library alone.
 #include <atomic>
 #include <cerrno>
 #include <cstdint>

@@ -1,6 +1,6 @@
-// The kernels of runtime/cuda/kernels.hpp, written for the host. Words that the host sees are read with acquire and set
-// with release.
-#include "runtime/cuda/kernels.hpp"
+// The kernels of runtime/cuda/base/kernels.hpp, written for the host. Words that the host sees are read with acquire
+// and set with release.
+#include "runtime/cuda/base/kernels.hpp"
 
 #include <atomic>
 #include <cstring>
@@ -82,8 +82,8 @@ void launch_timer_gate(cudaStream_t stream, const std::uint64_t* start, std::uin
                          {start, released});
 }
 
-void launch_chain_gate(cudaStream_t stream, std::uint64_t* start, std::uint64_t parity, std::uint64_t* began,
-                       std::uint64_t offset, std::uint64_t* released) {
+void launch_linked_gate(cudaStream_t stream, std::uint64_t* start, std::uint64_t parity, std::uint64_t* began,
+                        std::uint64_t offset, std::uint64_t* released) {
   host_cuda::launch_gate(stream,
                          [=](Instant, Instant now) -> Ended {
                            if ((load(start) & 1) != parity) {

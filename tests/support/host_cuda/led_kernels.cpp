@@ -1,5 +1,5 @@
-// The kernels of runtime/cuda/led_kernels.hpp, stepped by the threads of the GPUs.
-#include "runtime/cuda/led_kernels.hpp"
+// The kernels of runtime/cuda/led/led_kernels.hpp, stepped by the threads of the GPUs.
+#include "runtime/cuda/led/led_kernels.hpp"
 
 #include <atomic>
 #include <vector>

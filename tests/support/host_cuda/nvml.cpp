@@ -1,4 +1,4 @@
-// The GPU management library, as far as runtime/cuda/nvml asks it. A device is its number, from 1.
+// The GPU management library, as far as runtime/cuda/discovery/nvml asks it. A device is its number, from 1.
 #include <atomic>
 #include <cstdio>
 
