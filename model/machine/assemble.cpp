@@ -101,6 +101,9 @@ void check_setup(const SetupTimes& setup, Faults& faults) {
       !faults.unread(path_of("setup", "conductor")))
     faults.add(path_of("setup", "conductor_visit"),
                "it is part of what a GPU takes that leads jobs; add 'conductor' and 'conductor_job', or leave it out");
+  if (setup.conductor_jobs && !setup.conductor_job && !faults.unread(path_of("setup", "conductor_job")))
+    faults.add(path_of("setup", "conductor_jobs"),
+               "it is how long jobs in a row are held up that a GPU leads; add 'conductor_job', or leave it out");
   if (setup.conductor_lane && !setup.conductor_visit && !faults.unread(path_of("setup", "conductor_visit")))
     faults.add(
         path_of("setup", "conductor_lane"),

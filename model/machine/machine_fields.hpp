@@ -173,6 +173,7 @@ struct Record<SetupTimes> {
                                      Field{"job", &SetupTimes::job},
                                      Field{"conductor", &SetupTimes::conductor},
                                      Field{"conductor_job", &SetupTimes::conductor_job},
+                                     Field{"conductor_jobs", &SetupTimes::conductor_jobs},
                                      Field{"conductor_visit", &SetupTimes::conductor_visit},
                                      Field{"conductor_lane", &SetupTimes::conductor_lane}};
 };

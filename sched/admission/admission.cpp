@@ -72,6 +72,8 @@ std::string describe(const Verdict& verdict, const TaskSet& set) {
     parts += fmt::format("{}{} of '{}', which had just started", parts.empty() ? "" : ", ", to_string(witness.blocking),
                          name(*witness.blocker));
   }
+  if (witness.held_up > Duration{0})
+    parts += fmt::format(", {} for which the machine may be held up", to_string(witness.held_up));
   return parts.empty() ? text : fmt::format("{} ({})", text, parts);
 }
 
@@ -237,6 +239,16 @@ AdmissionVerdict verdict_overlapping(const TaskSet& set) {
 
 }  // namespace
 
+namespace {
+
+/// For how long the jobs of one busy period may be held up in all; 0 where that is not known.
+Duration hold_ups_together(const TaskSet& set) {
+  const auto& known = set.led_by_gpu ? set.machine->spec().setup.conductor_jobs : std::nullopt;
+  return known ? known->guaranteed : Duration{0};
+}
+
+}  // namespace
+
 PlannedTaskSet AdmissionController::plan(const TaskSet& set) const {
   PlannedTaskSet planned{set, planner_, {}, {}, partitions_of(set)};
   const Effort effort = effort_of(set);
@@ -256,6 +268,8 @@ PlannedTaskSet AdmissionController::plan(const TaskSet& set) const {
               set.arrivals};
     if (runs_in_regions(bound, set.preemption)) timing.regions = JobRegions::of(bound.regions);
     timing.arrives_with = groups[planned.timings.size() - 1];
+    timing.held_up = bound.held_up;
+    timing.held_up_together = hold_ups_together(set);
   }
   return planned;
 }
@@ -313,7 +327,11 @@ Answer decide_partition(AdmissionVerdict& verdict, std::size_t number, Policy po
     Verdict& test = verdict.tests.back();
     test.partition = number;
     if (test.worst_response.empty()) continue;
-    for (const TaskId task : partition.tasks) verdict.worst_responses[task.index()] = test.worst_response[task.index()];
+    for (const TaskId task : partition.tasks) {
+      std::optional<Duration>& worst = verdict.worst_responses[task.index()];
+      const std::optional<Duration>& found = test.worst_response[task.index()];
+      if (!worst || (found && *found < *worst)) worst = found;  // each test's is a bound
+    }
   }
   verdict.utilization = std::max(verdict.utilization, utilization(timings));
   return combine(std::span(verdict.tests).subspan(first));

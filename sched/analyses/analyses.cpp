@@ -2,6 +2,7 @@
 #include <array>
 
 #include "sched/analyses/analysis.hpp"
+#include "sched/analyses/hold_ups.hpp"
 #include "sched/analyses/np_edf_demand.hpp"
 #include "sched/analyses/np_edf_jeffay.hpp"
 #include "sched/analyses/np_edf_response_time.hpp"
@@ -35,12 +36,9 @@ bool is_only_sufficient(const Analysis& analysis, std::span<const TaskTiming> ta
          });
 }
 
-}  // namespace
-
-std::span<const Analysis> analyses() { return kAnalyses; }
-
-Answer answer_of(std::span<const TaskTiming> tasks, Policy policy) {
-  for (const Analysis& analysis : analyses()) {
+/// As `answer_of`, with each job held up.
+Answer first_answer(std::span<const TaskTiming> tasks, Policy policy) {
+  for (const Analysis& analysis : kAnalyses) {
     if (!analysis.applies(tasks, policy)) continue;
     const Answer answer =
         analysis.answer == nullptr ? analysis.decide(tasks, policy).answer : analysis.answer(tasks, policy);
@@ -50,7 +48,8 @@ Answer answer_of(std::span<const TaskTiming> tasks, Policy policy) {
   return Answer::Unknown;
 }
 
-Verdict ask(const Analysis& analysis, std::span<const TaskTiming> tasks, Policy policy) {
+/// As `ask`, with each job held up.
+Verdict ask_one(const Analysis& analysis, std::span<const TaskTiming> tasks, Policy policy) {
   Verdict verdict = analysis.decide(tasks, policy);
   if (verdict.exactness != Exactness::Exact || !is_only_sufficient(analysis, tasks)) return verdict;
   verdict.exactness = Exactness::Sufficient;
@@ -63,6 +62,80 @@ Verdict ask(const Analysis& analysis, std::span<const TaskTiming> tasks, Policy 
           ? "tasks that arrive apart would miss a deadline, which says nothing about those that arrive together"
           : "sporadic arrivals would miss a deadline, which says nothing about these offsets";
   return verdict;
+}
+
+bool refuses(const Verdict& verdict) { return verdict.answer == Answer::NotSchedulable; }
+
+/// The smaller of two bounds of each response.
+std::vector<std::optional<Duration>> smaller(std::vector<std::optional<Duration>> some,
+                                             const std::vector<std::optional<Duration>>& others) {
+  if (some.empty()) return others;
+  for (std::size_t i = 0; i < others.size(); ++i)
+    if (others[i] && (!some[i] || *others[i] < *some[i])) some[i] = others[i];
+  return some;
+}
+
+/// A refusal becomes unknown: that all of these jobs are held up at once is not said.
+Verdict undecided(Verdict verdict) {
+  if (!refuses(verdict)) return verdict;
+  verdict.answer = Answer::Unknown;
+  verdict.witness.reset();
+  verdict.late_run.clear();
+  verdict.reason =
+      "deadlines would be missed if the machine held up more jobs than it may in one busy period; with as few as it "
+      "may, none is proved to be";
+  return verdict;
+}
+
+/// A test on a set with a limit on hold-ups: what it proves in either way.
+Verdict ask_in_both_ways(const Analysis& analysis, std::span<const TaskTiming> tasks, Policy policy) {
+  if (analysis.exactness == Exactness::Necessary) return ask_one(analysis, without_hold_ups(tasks), policy);
+  Verdict each = ask_one(analysis, tasks, policy);
+  if (analysis.exact_for == Arrivals::Periodic) {  // one more task has no period that it could follow
+    if (!refuses(each)) return each;
+    Verdict bare = ask_one(analysis, without_hold_ups(tasks), policy);
+    return refuses(bare) ? bare : undecided(std::move(each));
+  }
+  const HoldUps hold_ups = hold_ups_of(tasks);
+  const auto ask_together = [&](Duration together) {
+    const OrderedTasks more = held_up_together(tasks, policy, together);
+    return analysis.applies(more.tasks, more.policy)
+               ? without_last(ask_one(analysis, more.tasks, more.policy), tasks.size())
+               : Verdict{};
+  };
+  Verdict together = ask_together(hold_ups.most);
+  each.worst_response = smaller(std::move(each.worst_response), together.worst_response);
+  if (each.answer == Answer::Schedulable || together.answer == Answer::Schedulable) {
+    each.answer = Answer::Schedulable;
+    each.witness.reset();
+    each.reason.clear();
+    return each;
+  }
+  if (Verdict least = ask_together(hold_ups.least); refuses(least)) {
+    least.worst_response = std::move(each.worst_response);
+    return least;
+  }
+  return undecided(std::move(each));
+}
+
+}  // namespace
+
+std::span<const Analysis> analyses() { return kAnalyses; }
+
+Answer answer_of(std::span<const TaskTiming> tasks, Policy policy) {
+  const Answer each = first_answer(tasks, policy);
+  if (each == Answer::Schedulable || !limits_hold_ups(tasks)) return each;
+  const HoldUps hold_ups = hold_ups_of(tasks);
+  const OrderedTasks most = held_up_together(tasks, policy, hold_ups.most);
+  if (first_answer(most.tasks, most.policy) == Answer::Schedulable) return Answer::Schedulable;
+  const OrderedTasks least = held_up_together(tasks, policy, hold_ups.least);
+  const bool refused = first_answer(least.tasks, least.policy) == Answer::NotSchedulable ||
+                       first_answer(without_hold_ups(tasks), policy) == Answer::NotSchedulable;
+  return refused ? Answer::NotSchedulable : Answer::Unknown;
+}
+
+Verdict ask(const Analysis& analysis, std::span<const TaskTiming> tasks, Policy policy) {
+  return limits_hold_ups(tasks) ? ask_in_both_ways(analysis, tasks, policy) : ask_one(analysis, tasks, policy);
 }
 
 }  // namespace tutti::internal

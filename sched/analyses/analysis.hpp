@@ -39,6 +39,7 @@ struct Witness {
   Duration blocking{};            ///< blocking in `load`, by the job that had started before
   std::optional<TaskId> blocker;  ///< the task of that job
   std::vector<TaskLoad> by_task;  ///< demand, tasks with none left out; without the blocker's share
+  Duration held_up{};             ///< time in `load` for which the machine may be held up, where no task's has it
 
   friend bool operator==(const Witness&, const Witness&) = default;
 };

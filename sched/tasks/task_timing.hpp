@@ -40,6 +40,8 @@ struct TaskTiming {
   std::optional<JobRegions> regions = {};  ///< absent: jobs are non-preemptive
   /// Tasks with the same number arrive together. Absent: arrivals are independent of all others.
   std::optional<std::size_t> arrives_with = {};
+  Duration held_up{};           ///< share of the wcet for which the machine may be held up
+  Duration held_up_together{};  ///< such shares of the jobs of one busy period, at most; of the whole set. 0: not known
 
   /// Longest non-preemptive region: the blocking that this task causes.
   [[nodiscard]] Duration longest_region() const { return regions ? regions->longest : wcet; }

@@ -66,9 +66,9 @@ JobBound bound_job(const Task& task, const std::optional<Topology>& machine, con
   }
   if (regions.empty()) regions.push_back(before);
   if (task.declared_wcet) regions = {*task.declared_wcet};
-  const Duration held_up = bound.plans.empty() || task.declared_wcet ? Duration{0} : costs.job.guaranteed;
-  bound.wcet = Wcet(std::accumulate(regions.begin(), regions.end(), held_up, add_saturating));
-  for (Duration& region : regions) region = add_saturating(region, held_up);
+  bound.held_up = bound.plans.empty() || task.declared_wcet ? Duration{0} : costs.job.guaranteed;
+  bound.wcet = Wcet(std::accumulate(regions.begin(), regions.end(), bound.held_up, add_saturating));
+  for (Duration& region : regions) region = add_saturating(region, bound.held_up);
   bound.regions = std::move(regions);
   return bound;
 }

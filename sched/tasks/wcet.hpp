@@ -29,6 +29,7 @@ struct JobBound {
   /// or with the first. Each region pays the cost per job, so together they are longer than the Wcet. A declared Wcet
   /// is one region.
   std::vector<Duration> regions;
+  Duration held_up{};  ///< the cost per job, which is part of the Wcet and of each region; 0 of a declared Wcet
   /// [batches of the task][chunks] at guaranteed bandwidths and worst kernel times, each with its latest finish, margin
   /// not included; one chunk where a batch is not cut.
   std::vector<std::vector<ExecutionPlan>> plans;

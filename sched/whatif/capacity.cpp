@@ -162,6 +162,7 @@ std::vector<TaskTiming> grown(std::span<const TaskTiming> timings, std::int64_t 
   for (TaskTiming& timing : result) {
     timing.wcet = grow(timing.wcet);
     timing.best_case = std::min(timing.best_case, timing.wcet);
+    timing.held_up = std::min(timing.held_up, timing.wcet);
     if (timing.regions) timing.regions = JobRegions{grow(timing.regions->longest), grow(timing.regions->last)};
   }
   return result;

@@ -25,12 +25,12 @@ class CostMaker {
 
   SetupTimes make() {
     SetupTimes setup;
-    auto& [batch, transfer, kernel, gate, host, handover, turn, dispatch, job, conductor, conductor_job,
+    auto& [batch, transfer, kernel, gate, host, handover, turn, dispatch, job, conductor, conductor_job, conductor_jobs,
            conductor_visit, conductor_lane] = setup;
     for (Cost* cost : {&batch, &kernel, &gate, &host, &handover, &turn, &dispatch, &job}) *cost = cost_up_to(30'000);
     for (const CopyKind kind : kCopyKinds) transfer.of(kind) = copy(kind);
     if (random_.one_in(2))  // a machine has both or none
-      for (std::optional<Cost>* cost : {&conductor, &conductor_job, &conductor_visit, &conductor_lane})
+      for (std::optional<Cost>* cost : {&conductor, &conductor_job, &conductor_jobs, &conductor_visit, &conductor_lane})
         *cost = cost_up_to(30'000);
     return setup;
   }

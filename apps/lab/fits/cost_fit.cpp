@@ -227,9 +227,9 @@ class Fitting {
         fit_.left_out.push_back(fmt::format("costs of {}: {}", to_string(sample.work), batch.error().message));
       }
     }
-    for (const CostSample& sample : measured.led)
-      if (const auto batch = cost_batch(machine, sample); batch && !sample.ns.empty())
-        led_.push_back(row_of(machine, sample, *batch, 0));
+    for (std::size_t i = 0; i < measured.led.size(); ++i)
+      if (const auto batch = cost_batch(machine, measured.led[i]); batch && !measured.led[i].ns.empty())
+        led_.push_back(row_of(machine, measured.led[i], *batch, i));
   }
 
   CostFit fit() {
@@ -431,6 +431,7 @@ class Fitting {
     setup().conductor = written(usual, most_usual);
     if (are_visits_known) fit_lanes();
     fit_hold_ups();
+    fit_hold_ups_in_a_row();
     if (are_visits_known) {
       const auto share = [&](double q) { return quantile(measured_.bursts, q) / measured_.visits; };
       setup().conductor_visit = written(share(0.5), share(0.9));
@@ -469,15 +470,34 @@ class Fitting {
   void fit_hold_ups() {
     double most = 0, most_of_peers = 0;
     for (const Row& row : led_) {
-      const double lanes = setup().conductor_lane ? row.lanes * as_ns(setup().conductor_lane->guaranteed) : 0;
       double& most_of_kind = row.copies > 0 && copy_kind(row.work) == CopyKind::Peer ? most_of_peers : most;
-      most_of_kind = std::max(most_of_kind, row.allowed - own(row) - as_ns(setup().conductor->guaranteed) - lanes);
+      most_of_kind = std::max(most_of_kind, row.allowed - usually_led(row));
     }
     setup().conductor_job = written(0, most);
     Cost& first = setup().transfer.of(CopyKind::Peer).first;
     if (most_of_peers > most) raise(first, as_ns(first.guaranteed) + most_of_peers - most);
   }
 
+  /// How long it is held up by jobs in a row together: the largest sum of what each takes beyond what is usual, over as
+  /// many jobs in a row as make it largest, with the allowance for longer observation of one.
+  void fit_hold_ups_in_a_row() {
+    double most = as_ns(setup().conductor_job->guaranteed);
+    for (const Row& row : led_) {
+      double sum = 0, largest = 0;
+      for (const double ns : measured_.led[row.sample].ns) {
+        sum = std::max(0.0, sum + ns - usually_led(row));
+        largest = std::max(largest, sum);
+      }
+      most = std::max(most, largest + row.allowed - row.worst);
+    }
+    setup().conductor_jobs = written(0, most);
+  }
+
+  /// ns that are promised of a batch that a GPU leads, without hold-ups.
+  [[nodiscard]] double usually_led(const Row& row) const {
+    const double lanes = setup().conductor_lane ? row.lanes * as_ns(setup().conductor_lane->guaranteed) : 0;
+    return own(row) + as_ns(setup().conductor->guaranteed) + lanes;
+  }
   /// ns that are promised without a conductor and without hold-ups.
   [[nodiscard]] double own(const Row& row) const { return promised(row) - as_ns(setup().job.guaranteed); }
   /// ns that the median of what a GPU leads is beyond the prediction.

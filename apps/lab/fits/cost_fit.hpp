@@ -37,8 +37,10 @@ struct CostFit {
 /// of `first`, where no other lane waits; `conductor` is what the medians are above the prediction there, the median
 /// over these samples, and guaranteed what is left of the 9 repetitions; `conductor_lane` is the same of what each
 /// further lane adds, since the queues of a GPU take turns; `conductor_job` covers `allowed`, and `led_first` what
-/// copies between GPUs exceed that by: they wake links. `conductor_visit` is the share of a visit in bursts of them,
-/// guaranteed what bounds 9 bursts of 10; what the others exceed that by is in `conductor_job`.
+/// copies between GPUs exceed that by: they wake links. `conductor_jobs` is the largest sum, over jobs of one sample in
+/// a row, of what each takes longer than without hold-ups: hold-ups are rare, so that sum is far below that of as many
+/// of `conductor_job`. `conductor_visit` is the share of a visit in bursts of them, guaranteed what bounds 9 bursts of
+/// 10; what the others exceed that by is in `conductor_job`.
 /// @pre the machine has bandwidths and a table, and no costs yet: its `setup` is empty
 [[nodiscard]] CostFit fit_costs(const Topology& machine, const CostMeasurements& measured);
 

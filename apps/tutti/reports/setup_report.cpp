@@ -53,6 +53,7 @@ std::string setup_text(const SetupTimes& setup) {
   for (const NamedCost& named : kFurtherCosts) add(named.what, setup.*named.cost);
   for (const ConductorCost& cost : kConductorCosts)
     if (setup.*cost.cost) add(cost.what, *(setup.*cost.cost));
+  if (setup.conductor_jobs) add("jobs in a row that a GPU leads, together", *setup.conductor_jobs);
   if (setup.conductor_visit) add("a visit of a GPU that leads", *setup.conductor_visit);
   if (setup.conductor_lane) add("a batch that a GPU leads, for each further lane", *setup.conductor_lane);
   return table.text() + (nothing > 0 ? fmt::format("{} further costs are 0\n", nothing) : "");

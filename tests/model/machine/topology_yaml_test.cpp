@@ -192,6 +192,9 @@ TEST(TopologyYaml, ContradictionsInSetUpAreTold) {
       error("{conductor_visit: 9 us}"),
       "m.yaml:6:28: it is part of what a GPU takes that leads jobs; add 'conductor' and 'conductor_job', or leave it "
       "out");
+  EXPECT_EQ(error("{conductor_jobs: 9 us}"),
+            "m.yaml:6:27: it is how long jobs in a row are held up that a GPU leads; add 'conductor_job', or leave it "
+            "out");
   EXPECT_EQ(error("{conductor: 9 us, conductor_job: 0, conductor_lane: 1 us}"),
             "m.yaml:6:62: a 'conductor' that has no lanes in it says nothing of what it does beside them; add "
             "'conductor_visit', or leave 'conductor_lane' out");
