@@ -128,6 +128,8 @@ bool UserProgram::hears_of_end() const {
   return users_ != nullptr && (users_->on_finished || users_->on_missed || users_->on_dropped || users_->on_failed);
 }
 
+bool UserProgram::is_reached() const { return users_ != nullptr || hears_of_end(); }
+
 void UserProgram::on_missed(const Job& job, const JobRecord& record) {
   if (users_ == nullptr || !users_->on_missed) return;
   guard_->call_or_stop("on_missed", task_->name, [&] { users_->on_missed(job_of(job), users_record(record)); });

@@ -86,6 +86,7 @@ class UserProgram final : public TaskProgram {
   void on_ready(const Job& job) override;
   [[nodiscard]] Expected<void> on_host_step(Job& job, std::size_t step) override;
   [[nodiscard]] bool hears_of_end() const override;
+  [[nodiscard]] bool is_reached() const override;
   void on_finished(const Job& job) override;
   void on_missed(const Job& job, const JobRecord& record) override;
   void on_dropped(const Job& job, const JobRecord& record) override;

@@ -66,6 +66,7 @@ class FaultyMachines::Program final : public TaskProgram {
     return lengthened(job, declared, [&] { return program_.on_work(job); });
   }
   [[nodiscard]] bool hears_of_end() const override { return program_.hears_of_end(); }
+  [[nodiscard]] bool is_reached() const override { return program_.is_reached(); }
   void on_finished(const Job& job) override { program_.on_finished(job); }
   void on_missed(const Job& job, const JobRecord& record) override { program_.on_missed(job, record); }
   void on_dropped(const Job& job, const JobRecord& record) override { program_.on_dropped(job, record); }

@@ -161,7 +161,8 @@ LedSet LedTaskRun::make_set(std::span<const std::uint64_t> jobs, const RunOption
   std::uint32_t sets = 0;
   for (std::size_t i = 0; i < tasks_.size(); ++i) {
     LedTask& task = set.tasks.emplace_back(led_task(planned_, TaskId{i}, jobs[i], tasks_[i].bound.size()));
-    task.is_read = tasks_[i].program->hears_of_end() || options.on_job_end != nullptr;
+    const TaskProgram& program = *tasks_[i].program;
+    task.is_read = program.hears_of_end() || (options.on_job_end != nullptr && program.is_reached());
     task.overwrites = task.is_read && tasks_[i].task->late_consumer == LateConsumer::Overwrite;
     task.is_filled = tasks_[i].program->fills_input();
     task.reuses = task.is_filled && tasks_[i].task->late_input == LateInput::Reuse;

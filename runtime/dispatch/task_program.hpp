@@ -104,6 +104,8 @@ class TaskProgram {
   [[nodiscard]] virtual Expected<void> on_work(Job& job);
   /// Whether any of the callbacks below does something. Without, buffers are free a thread's wake-up sooner.
   [[nodiscard]] virtual bool hears_of_end() const { return true; }
+  /// Whether code of the user can reach the memory of jobs. Results stay then until that code has heard of their end.
+  [[nodiscard]] virtual bool is_reached() const { return true; }
   /// Callback: a job has ended without an error: the results in its buffer set can be read. They stay until this
   /// returns.
   virtual void on_finished(const Job&) {}
@@ -129,7 +131,8 @@ class PatternProgram final : public TaskProgram {
       : machine_(machine),
         named_(machine, task.buffers, seed, users, std::move(rings)),
         flow_(data_flow(task)),
-        seed_(seed) {}
+        seed_(seed),
+        is_reached_(users != nullptr) {}
 
   [[nodiscard]] Expected<void> make_sets(DeviceBackend& backend, std::size_t sets) override;
   [[nodiscard]] NamedMemory* memory() override { return &named_; }
@@ -140,6 +143,7 @@ class PatternProgram final : public TaskProgram {
   }
   [[nodiscard]] bool fills_input() const override { return false; }
   [[nodiscard]] bool hears_of_end() const override { return false; }
+  [[nodiscard]] bool is_reached() const override { return is_reached_; }
   /// Memory of the buffers that the task names.
   [[nodiscard]] NamedMemory& named() { return named_; }
   [[nodiscard]] const NamedMemory& named() const { return named_; }
@@ -153,6 +157,7 @@ class PatternProgram final : public TaskProgram {
   NamedMemory named_;
   std::vector<std::vector<StreamFlow>> flow_;  // [batches][streams]
   std::uint64_t seed_;
+  bool is_reached_;  // memory of the program
   std::vector<Buffer> buffers_;
   /// Written by kernels, not yet given to a transfer: by set of buffers, batch and stream.
   std::map<std::tuple<std::size_t, std::size_t, std::size_t>, BufferView> outputs_;

@@ -24,15 +24,16 @@ from programs import EXAMPLE, H200X4, MEASURED, ONE_GPU, ROOT, SECOND_HOST, TEST
 LED = "tests/apps/cli/led.yaml"
 SCHEMAS = ROOT / "configs/schemas"
 REFUSED, CHAIN, OFFSETS = "configs/tasks/alarm-behind-image.yaml", "configs/tasks/camera-inspect-gate.yaml", "configs/tasks/periodic-offsets.yaml"
+LITTLE = ["--set", "image=1MB"]  # bytes are moved
 # Names of schemas, the folder of their files, and the words of the command that reads one.
 INPUTS = {
     "machine": ("machines", ["topology", "show"]),
     "batch": ("batches", ["predict"]),
     "task-set": ("tasks", ["compare", "--planner", "all_at_once"]),
     "exchange": ("control", ["advise"]),
-    "changes": ("changes", ["run", "TASKS", "--jobs", "1", "--changes"]),
-    "scenario": ("scenarios", ["run", "TASKS", "--scenario"]),
-    "faults": ("faults", ["run", "TASKS", "--jobs", "1", "--faults"]),
+    "changes": ("changes", ["run", "TASKS", *LITTLE, "--jobs", "1", "--changes"]),
+    "scenario": ("scenarios", ["run", "TASKS", *LITTLE, "--scenario"]),
+    "faults": ("faults", ["run", "TASKS", *LITTLE, "--jobs", "1", "--faults"]),
 }
 SMALL = ["--clock", "virtual", "--jobs", "4"]
 # Printed on one H100 and on two, items of one form once; commands that print them need GPUs.
@@ -64,7 +65,7 @@ OUTPUTS = {
     "predict": [["predict", f"configs/batches/{name}.yaml"] for name in ("inspection-example", "pageable", "nehalem-h2d", "sandy-bridge-d2h")],
     "profile": [],
     "report": [["report", "{}/run.journal"], ["report", "{}/run.journal", "--jobs", "3"], ["report", "{}/led.journal", "--jobs", "3"]],
-    "run": [["run", REFUSED, "--overlap", "on", *SMALL], ["run", CHAIN, *SMALL, "--bound-by"], ["run", TWO_LINES, *SMALL], ["run", REFUSED, "--clock", "virtual", "--scenario", "{}/misses.yaml"],
+    "run": [["run", REFUSED, *LITTLE, "--overlap", "on", *SMALL], ["run", CHAIN, *SMALL, "--bound-by"], ["run", TWO_LINES, "--set", "left=1MB", "--set", "right=1MB", *SMALL], ["run", REFUSED, "--clock", "virtual", "--scenario", "{}/misses.yaml"],
             ["run", "{}/small.yaml", *SMALL, "--faults", "{}/faults.yaml"], ["run", "{}/small.yaml", *SMALL, "--faults", "{}/broken.yaml"],
             ["run", "{}/two.yaml", "--clock", "virtual", "--jobs", "8", "--faults", "{}/lost.yaml"], ["run", "{}/small.yaml", "--clock", "virtual", "--endless", "--faults", "{}/lost.yaml"], ["run", "{}/small.yaml", "--clock", "virtual", "--for", "300ms", "--changes", "{}/changes.yaml"],
             ["run", "{}/small.yaml", "--clock", "real", "--jobs", "2"], ["run", LED, "--jobs", "3"]],

@@ -354,6 +354,27 @@ TEST(LedTaskRun, AConsumerThatIsTooSlowIsTold) {
   }
 }
 
+// Nobody can read what such jobs leave, so no buffer waits for the one who hears of their ends, 2500 ns each.
+TEST(LedTaskRun, WhoHearsOfEndsAloneHoldsNoBuffers) {
+  Station station;
+  const TaskSet set{station.machine, Policy::Edf, {copying(station, "a", 60, 1000)}};
+  PatternProgram program(station.machine, set.tasks.front(), 1);
+  TaskProgram* const table[] = {&program};
+  RunOptions options;
+  options.jobs = 30;
+  options.conductor = ConductorKind::Gpu;
+  int heard = 0;
+  options.on_job_end = [&](const JobRecord& job) {
+    ++heard;
+    EXPECT_EQ(job.verdict, JobVerdict::Met);
+    station.clock->wait_until(station.clock->now() + Duration{2500});
+  };
+  const auto run = run_tasks(station.executor, test::admit(set), table, options);
+  ASSERT_TRUE(run.has_value()) << run.error().text();
+  EXPECT_EQ(run->jobs.size(), 30U);
+  EXPECT_EQ(heard, 30);
+}
+
 // A host that oversleeps by up to 3 ms has the record of a job of 90 ns within these and its look every 5 ms, and not
 // at once where nobody listens.
 TEST(LedTaskRun, TheHostSeesEachEndWithinItsLookAndItsPause) {
