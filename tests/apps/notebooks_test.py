@@ -73,6 +73,26 @@ class Learns(unittest.TestCase):
             tutti.learn("trace.json", "learned")
 
 
+class Measures(unittest.TestCase):
+    # The simulated machine finds itself: 6 GB/s up to gpu0, whatever it was said to have.
+    def test_a_machine_is_calibrated(self):
+        with tempfile.TemporaryDirectory() as folder:
+            found = tutti.calibrate(ROOT / "configs/machines/inspection-example.yaml", pathlib.Path(folder, "machine.yaml"), backend="sim",
+                                    copy="4KiB", rounds=2)
+        self.assertLess(found.report["errors"]["graph"]["rates"]["worst"], 0.02)
+        batch = tutti.Batch.make(found.machine, {"streams": [{"from": "mem0", "to": "gpu0", "size": "6 MB"}]})
+        self.assertAlmostEqual(batch.predict(), 1_000_000, delta=20_000)
+
+    def test_what_cannot_be_measured_is_refused_with_its_sentence(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with self.assertRaisesRegex(tutti.Error, "paper"):
+                tutti.calibrate(ROOT / "configs/machines/inspection-example.yaml", pathlib.Path(folder, "machine.yaml"), backend="paper")
+            try:
+                self.assertIsInstance(tutti.detect(pathlib.Path(folder, "detected.yaml")), tutti.Machine)
+            except tutti.Error as fault:  # without GPUs
+                self.assertEqual(fault.kind, "machine")
+
+
 class Examples(unittest.TestCase):
     @unittest.skipUnless(has_numpy(), "there is no NumPy for this Python")
     def test_frameworks(self):

@@ -26,15 +26,15 @@ import weakref
 
 from ._batches import BatchResult, BatchRun, Binding, Buffer, PreparedBatch, Runtime
 from ._callbacks import DeviceMemory, HostMemory, Launch, _Callbacks, _Interrupts, _Loan
+from ._commands import report_of as _report_of
 from ._events import Ring, SharedTrigger, Stop, Trigger
 from ._interface import (Error, _ChangeRecord, _Handle, _JobRecord, _ON_CHANGE, _ON_END, _ON_JOB, _ON_RECORD, _ON_REMEDY, _ON_STEP,
                          _Program, _RingSlot, _RunOptions, _Slot, _Summary, _TaskRing, _TaskTrigger, _TaskVerdict, _backend, _call,
                          _encoded, _handle_of, _library, _number, _path, _planner, _size, _source, _whole)
-from ._learn import report_of as _report_of
 
-__all__ = ["Answer", "Batch", "BatchResult", "BatchRun", "Binding", "Buffer", "ChangeRecord", "Changes", "DeviceMemory", "Error",
+__all__ = ["Answer", "Batch", "BatchResult", "BatchRun", "Binding", "Buffer", "Calibrated", "ChangeRecord", "Changes", "DeviceMemory", "Error",
            "HostMemory", "Job", "JobRecord", "Launch", "Learned", "Machine", "PreparedBatch", "Program", "Remedy", "Ring", "RingSlot", "RunRecord",
-           "Runtime", "SharedTrigger", "Stop", "TaskSet", "TaskVerdict", "Trigger", "Verdict", "learn", "planners", "version"]
+           "Runtime", "SharedTrigger", "Stop", "TaskSet", "TaskVerdict", "Trigger", "Verdict", "calibrate", "detect", "learn", "planners", "version"]
 
 
 def version() -> str:
@@ -71,8 +71,41 @@ def learn(trace: str | os.PathLike, out: str | os.PathLike, *, scale: float | No
     gets `machine.yaml`, `tasks.yaml` and `report.json`. scale, gpus, machine: what if copies were so many times as large, on so
     many GPUs, on the machine of this file? It runs the program `tutti`, that of TUTTI_PROGRAM or of the PATH.
     """
-    report = _report_of(trace, out, scale, gpus, machine)
+    report = _report_of("learn", trace, options={"out": out, "scale": scale, "gpus": gpus, "machine": machine})
     return Learned(Machine.load(report["machine_file"]), TaskSet.load(report["tasks_file"]), report)
+
+
+# ---- what is measured
+
+
+@dataclasses.dataclass(frozen=True)
+class Calibrated:
+    """A machine as it was measured. report: as `tutti calibrate --json` prints it; its `errors` say how well the machine
+    predicts what was measured."""
+
+    machine: Machine
+    report: dict
+
+
+def detect(out: str | os.PathLike) -> Machine:
+    """Writes a first machine file of this host: its GPUs and links, with bandwidths that are guesses until `calibrate`. It
+    runs the program `tutti`."""
+    _report_of("topology", "detect", options={"out": out})
+    return Machine.load(out)
+
+
+def calibrate(machine: str | os.PathLike, out: str | os.PathLike, *, quick: bool = False, loaded: bool = False,
+              backend: str = "cuda", copy: str | None = None, rounds: int | None = None,
+              measured: str | os.PathLike | None = None) -> Calibrated:
+    """Measures the machine of a file on this host, and writes the file of what was found. It takes minutes.
+
+    quick: in about half of the time, less certain. loaded: also while all cores are busy. backend: "cuda", or "sim" for the
+    simulated machine. copy: size of a copy, such as "64 MiB"; rounds: at most so many. measured: a file for what was measured.
+    It runs the program `tutti`, that of TUTTI_PROGRAM or of the PATH.
+    """
+    report = _report_of("calibrate", options={"machine": machine, "out": out, "quick": quick, "loaded": loaded, "backend": backend,
+                                              "copy": copy, "rounds": rounds, "measured": measured})
+    return Calibrated(Machine.load(out), report)
 
 
 # ---- what is predicted and promised
