@@ -36,7 +36,6 @@ struct TriggerCounts {
   std::uint64_t lost = 0;      ///< more came than could be kept until they were seen
   Duration most_early{};       ///< before the period allowed it
 
-  [[nodiscard]] bool all_in_time() const { return deferred == 0 && dropped == 0 && missing == 0 && lost == 0; }
   friend bool operator==(const TriggerCounts&, const TriggerCounts&) = default;
 };
 
