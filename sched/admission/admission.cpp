@@ -8,6 +8,7 @@
 
 #include "model/base/wide.hpp"
 #include "sched/admission/chain_admission.hpp"
+#include "sched/analyses/hold_ups.hpp"
 #include "sched/analyses/partition_verdict.hpp"
 #include "sched/analyses/utilization.hpp"
 #include "sched/tasks/compile_after.hpp"
@@ -142,7 +143,7 @@ std::int64_t buffer_sets(const Task& task, const TaskTiming& timing) {
 
 bool ask_for_too_much(std::span<const Partition> partitions, std::span<const TaskTiming> timings) {
   return std::ranges::any_of(partitions, [&](const Partition& partition) {
-    return utilization_sum(timings_of(partition, timings)).compare_with_one() > 0;
+    return utilization_sum(in_the_long_run(timings_of(partition, timings))).compare_with_one() > 0;
   });
 }
 
@@ -333,7 +334,7 @@ Answer decide_partition(AdmissionVerdict& verdict, std::size_t number, Policy po
       if (!worst || (found && *found < *worst)) worst = found;  // each test's is a bound
     }
   }
-  verdict.utilization = std::max(verdict.utilization, utilization(timings));
+  verdict.utilization = std::max(verdict.utilization, utilization(in_the_long_run(timings)));
   return combine(std::span(verdict.tests).subspan(first));
 }
 

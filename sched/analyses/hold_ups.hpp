@@ -25,6 +25,9 @@ namespace tutti::internal {
 /// The tasks on a machine that is never held up.
 [[nodiscard]] std::vector<TaskTiming> without_hold_ups(std::span<const TaskTiming> tasks);
 
+/// The tasks by what their jobs take in the long run: without hold-ups, where these are limited.
+[[nodiscard]] std::vector<TaskTiming> in_the_long_run(std::span<const TaskTiming> tasks);
+
 /// Tasks, and the order of their jobs.
 struct OrderedTasks {
   std::vector<TaskTiming> tasks;

@@ -11,6 +11,7 @@
 #include "apps/tutti/reports/chains_report.hpp"
 #include "model/base/joined.hpp"
 #include "runtime/core/clock.hpp"
+#include "sched/analyses/hold_ups.hpp"
 #include "sched/analyses/utilization.hpp"
 #include "sched/tasks/led_set.hpp"
 
@@ -47,7 +48,7 @@ std::string partitions_text(const AdmissionVerdict& verdict) {
   for (std::size_t i = 0; i < verdict.partitions.size(); ++i) {
     const auto timings = timings_of(verdict.partitions[i], verdict.timings);
     text += fmt::format("{} {} with {} task{}, utilization {:.4f}", i == 0 ? "" : ",", i, timings.size(),
-                        timings.size() == 1 ? "" : "s", utilization(timings));
+                        timings.size() == 1 ? "" : "s", utilization(in_the_long_run(timings)));
   }
   return text;
 }

@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "sched/analyses/utilization.hpp"
 #include "sched/tasks/priority.hpp"
 #include "tests/support/random.hpp"
 
@@ -75,6 +76,13 @@ TEST(HoldUps, AreRefusedOnlyWhereOneIsTooMany) {
   EXPECT_EQ(answer(15, 13), Answer::Unknown);
   EXPECT_EQ(answer(15, 0), Answer::NotSchedulable);
   EXPECT_EQ(answer(20, 13), Answer::NotSchedulable);
+}
+
+// Eight jobs of 20 in 150, of which 5 of each may be hold-ups: 8 x 15 / 150 in the long run.
+TEST(HoldUps, AreNothingInTheLongRun) {
+  const std::vector<TaskTiming> limited(8, task(20, 150, 5, 8)), unlimited(8, task(20, 150, 5, 0));
+  EXPECT_DOUBLE_EQ(utilization(in_the_long_run(limited)), 0.8);
+  EXPECT_DOUBLE_EQ(utilization(in_the_long_run(unlimited)), 160.0 / 150);
 }
 
 // The witness of a refusal: 4 x 15 of the tasks and 5 of a hold-up in 50.
