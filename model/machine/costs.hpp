@@ -183,9 +183,9 @@ struct SetupTimes {
                                        ///< a batch until its gates are open, and from its last completion until the
                                        ///< GPU's conductor has seen it; absent: not measured
   std::optional<Cost> conductor_job = {};  ///< in place of `job` there: how long a GPU may be held up; with `conductor`
-  std::optional<Cost> conductor_jobs =
-      {};  ///< where no jobs overlap there: how long in all the jobs of one busy period
-           ///< may be held up; with `conductor_job`; absent: each as long as one
+  /// Where no jobs overlap there: how long in all the jobs of one busy period may be held up; with `conductor_job`;
+  /// absent: each as long as one.
+  std::optional<Cost> conductor_jobs = {};
   std::optional<Cost> conductor_visit = {};  ///< where jobs overlap there: what the conductor takes for one thing, such
                                              ///< as a release or the begin of another job's copy; with `conductor`;
                                              ///< absent: as long as `conductor`

@@ -327,12 +327,7 @@ Answer decide_partition(AdmissionVerdict& verdict, std::size_t number, Policy po
     verdict.tests.push_back(in_whole_set(ask(analysis, timings, policy), partition, verdict.timings.size()));
     Verdict& test = verdict.tests.back();
     test.partition = number;
-    if (test.worst_response.empty()) continue;
-    for (const TaskId task : partition.tasks) {
-      std::optional<Duration>& worst = verdict.worst_responses[task.index()];
-      const std::optional<Duration>& found = test.worst_response[task.index()];
-      if (!worst || (found && *found < *worst)) worst = found;  // each test's is a bound
-    }
+    keep_smaller(verdict.worst_responses, test.worst_response);  // each test's is a bound
   }
   verdict.utilization = std::max(verdict.utilization, utilization(in_the_long_run(timings)));
   return combine(std::span(verdict.tests).subspan(first));

@@ -1,5 +1,10 @@
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "sched/analyses/analysis.hpp"
 #include "sched/analyses/hold_ups.hpp"
@@ -48,43 +53,32 @@ Answer first_answer(std::span<const TaskTiming> tasks, Policy policy) {
   return Answer::Unknown;
 }
 
+bool refuses(const Verdict& verdict) { return verdict.answer == Answer::NotSchedulable; }
+
+/// A refusal that proves nothing becomes unknown, with the reason.
+Verdict undecided(Verdict verdict, std::string_view reason) {
+  if (!refuses(verdict)) return verdict;
+  verdict.answer = Answer::Unknown;
+  verdict.witness.reset();
+  verdict.late_run.clear();
+  verdict.reason = reason;
+  return verdict;
+}
+
+constexpr std::string_view kTooManyHeldUp =
+    "deadlines would be missed if the machine held up more jobs than it may in one busy period; with as few as it may, "
+    "none is proved to be";
+
 /// As `ask`, with each job held up.
 Verdict ask_one(const Analysis& analysis, std::span<const TaskTiming> tasks, Policy policy) {
   Verdict verdict = analysis.decide(tasks, policy);
   if (verdict.exactness != Exactness::Exact || !is_only_sufficient(analysis, tasks)) return verdict;
   verdict.exactness = Exactness::Sufficient;
-  if (verdict.answer != Answer::NotSchedulable) return verdict;
-  verdict.answer = Answer::Unknown;
-  verdict.witness.reset();
-  verdict.late_run.clear();
-  verdict.reason =
+  return undecided(
+      std::move(verdict),
       std::ranges::any_of(tasks, arrives_with_others)
           ? "tasks that arrive apart would miss a deadline, which says nothing about those that arrive together"
-          : "sporadic arrivals would miss a deadline, which says nothing about these offsets";
-  return verdict;
-}
-
-bool refuses(const Verdict& verdict) { return verdict.answer == Answer::NotSchedulable; }
-
-/// The smaller of two bounds of each response.
-std::vector<std::optional<Duration>> smaller(std::vector<std::optional<Duration>> some,
-                                             const std::vector<std::optional<Duration>>& others) {
-  if (some.empty()) return others;
-  for (std::size_t i = 0; i < others.size(); ++i)
-    if (others[i] && (!some[i] || *others[i] < *some[i])) some[i] = others[i];
-  return some;
-}
-
-/// A refusal becomes unknown: that all of these jobs are held up at once is not said.
-Verdict undecided(Verdict verdict) {
-  if (!refuses(verdict)) return verdict;
-  verdict.answer = Answer::Unknown;
-  verdict.witness.reset();
-  verdict.late_run.clear();
-  verdict.reason =
-      "deadlines would be missed if the machine held up more jobs than it may in one busy period; with as few as it "
-      "may, none is proved to be";
-  return verdict;
+          : "sporadic arrivals would miss a deadline, which says nothing about these offsets");
 }
 
 /// A test on a set with a limit on hold-ups: what it proves in either way.
@@ -94,7 +88,7 @@ Verdict ask_in_both_ways(const Analysis& analysis, std::span<const TaskTiming> t
   if (analysis.exact_for == Arrivals::Periodic) {  // one more task has no period that it could follow
     if (!refuses(each)) return each;
     Verdict bare = ask_one(analysis, without_hold_ups(tasks), policy);
-    return refuses(bare) ? bare : undecided(std::move(each));
+    return refuses(bare) ? bare : undecided(std::move(each), kTooManyHeldUp);
   }
   const HoldUps hold_ups = hold_ups_of(tasks);
   const auto ask_together = [&](Duration together) {
@@ -104,7 +98,7 @@ Verdict ask_in_both_ways(const Analysis& analysis, std::span<const TaskTiming> t
                : Verdict{};
   };
   Verdict together = ask_together(hold_ups.most);
-  each.worst_response = smaller(std::move(each.worst_response), together.worst_response);
+  keep_smaller(each.worst_response, together.worst_response);
   if (each.answer == Answer::Schedulable || together.answer == Answer::Schedulable) {
     each.answer = Answer::Schedulable;
     each.witness.reset();
@@ -115,12 +109,18 @@ Verdict ask_in_both_ways(const Analysis& analysis, std::span<const TaskTiming> t
     least.worst_response = std::move(each.worst_response);
     return least;
   }
-  return undecided(std::move(each));
+  return undecided(std::move(each), kTooManyHeldUp);
 }
 
 }  // namespace
 
 std::span<const Analysis> analyses() { return kAnalyses; }
+
+void keep_smaller(std::vector<std::optional<Duration>>& bounds, std::span<const std::optional<Duration>> others) {
+  bounds.resize(std::max(bounds.size(), others.size()));
+  for (std::size_t i = 0; i < others.size(); ++i)
+    if (others[i] && (!bounds[i] || *others[i] < *bounds[i])) bounds[i] = others[i];
+}
 
 Answer answer_of(std::span<const TaskTiming> tasks, Policy policy) {
   const Answer each = first_answer(tasks, policy);

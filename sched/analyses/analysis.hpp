@@ -77,6 +77,9 @@ struct Analysis {
   Arrivals exact_for = Arrivals::Sporadic;
 };
 
+/// Of two bounds of each response the smaller one, in the first list. @param others  empty: none
+void keep_smaller(std::vector<std::optional<Duration>>& bounds, std::span<const std::optional<Duration>> others);
+
 /// Verdict of a test on tasks to which it applies, with its exactness for their arrivals: a deadline that sporadic
 /// arrivals can miss may hold under strictly periodic ones.
 [[nodiscard]] Verdict ask(const Analysis& analysis, std::span<const TaskTiming> tasks, Policy policy);

@@ -483,9 +483,10 @@ class Fitting {
   void fit_hold_ups_in_a_row() {
     double most = as_ns(setup().conductor_job->guaranteed);
     for (const Row& row : led_) {
+      const double usual = usually_led(row);
       double sum = 0, largest = 0;
       for (const double ns : measured_.led[row.sample].ns) {
-        sum = std::max(0.0, sum + ns - usually_led(row));
+        sum = std::max(0.0, sum + ns - usual);
         largest = std::max(largest, sum);
       }
       most = std::max(most, largest + row.allowed - row.worst);
