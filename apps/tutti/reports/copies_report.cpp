@@ -90,9 +90,8 @@ std::string copies_text(const std::string& report) {
   }
   if (const std::string text = line_of("up", up) + line_of("down", down); !text.empty()) return text;
   return any ? "no copy of ordinary memory was large enough to gain\n"
-             : "no large copy was seen: the program makes none, links the CUDA runtime statically (nvcc -cudart shared "
-               "is "
-               "the other), or ended without its exit handlers\n";
+             : "no copy was seen: the program makes none, takes no preloaded library, or ended without its exit "
+               "handlers\n";
 }
 
 }  // namespace tutti::internal
