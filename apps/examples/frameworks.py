@@ -5,8 +5,10 @@ Kernels of three frameworks in one task, a frame every 10 ms: CuPy corrects it, 
 cuts off what is negative. On the first GPU of MACHINE, which `tutti topology detect` writes; without a machine the same
 work runs on a simulated one, by NumPy. Prints how many frames came back right.
 """
+import os
 import sys
 
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # others would wait busily between frames, and take the cores from the dispatcher
 import numpy
 import tutti
 
