@@ -28,7 +28,7 @@ std::optional<RouteClass> class_by_cost(const Topology& machine, const Transfer&
   RouteClass own = of_links;
   if (is_small) cap(own, *cost.small);
   if (is_filled) slow_by_filling(cost, bytes, own);
-  share_as(machine, route.first, cost, transfer.row(), own);
+  share_as(machine, route.first, cost, gap_share(cost, kind, transfer.row(), transfer.rows.pitch), own);
   return own;
 }
 

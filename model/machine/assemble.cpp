@@ -61,7 +61,21 @@ void check_cost(const Cost& cost, Faults& faults, const std::string& field) {
                     to_string(cost.guaranteed), to_string(cost.nominal)));
 }
 
-constexpr Bytes kLongestGap{1 << 20};
+void check_gap(const Gap& gap, Faults& faults, const std::string& field) {
+  constexpr Bytes kLongestGap{1 << 20};
+  const Bytes in_step = gap.in_step.value_or(gap.guaranteed);
+  if (gap.nominal.count < 0 || std::max({gap.nominal, gap.guaranteed, in_step}) > kLongestGap)
+    return faults.add(field, "this gap is absurd; write 0 B to 1 MiB");
+  if (gap.guaranteed < gap.nominal)
+    faults.add(path_of(field, "guaranteed"),
+               fmt::format("guaranteed {} is below nominal {}; guaranteed is what no row exceeds, so raise it",
+                           to_string(gap.guaranteed), to_string(gap.nominal)));
+  if (in_step < gap.guaranteed)
+    faults.add(path_of(field, "in_step"),
+               fmt::format("in_step {} is below guaranteed {}; rows that are in step with the memory are slowest, so "
+                           "raise it",
+                           to_string(in_step), to_string(gap.guaranteed)));
+}
 
 void check_copy_cost(const CopyCost& cost, Faults& faults, const std::string& field) {
   check_cost(cost.each, faults, field);
@@ -70,8 +84,7 @@ void check_copy_cost(const CopyCost& cost, Faults& faults, const std::string& fi
   check_cost(cost.carried.more, faults, path_of(path_of(field, "carried"), "more"));
   if (cost.below.count < 0)
     faults.add(path_of(field, "below"), "the size below which copies are small is negative; write one like 256 KiB");
-  if (cost.gap.count < 0 || cost.gap > kLongestGap)
-    faults.add(path_of(field, "gap"), "this gap is absurd; write 0 B to 1 MiB");
+  check_gap(cost.gap, faults, path_of(field, "gap"));
   if (cost.small) check_bandwidth(*cost.small, faults, path_of(field, "bandwidth"));
   for (std::size_t i = 0; i < cost.sizes.size(); ++i)
     check_cost(cost.sizes[i].more, faults, path_of(path_of(path_of(field, "sizes"), i), "more"));

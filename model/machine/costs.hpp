@@ -38,6 +38,24 @@ struct Cost {
   friend constexpr bool operator==(const Cost&, const Cost&) = default;
 };
 
+/// What each row of a copy takes, as the time of so many bytes more: usually, and at most.
+/// 0 <= nominal <= guaranteed <= in_step.
+struct Gap {
+  Bytes nominal{};
+  Bytes guaranteed{};
+  std::optional<Bytes> in_step = {};  ///< in place of `guaranteed` where the pitch is a multiple of 32 B, and all rows
+                                      ///< may lie across lines of the memory; absent: the same
+
+  constexpr Gap() = default;
+  /// One size for both.
+  constexpr Gap(Bytes both) : nominal(both), guaranteed(both) {}  // NOLINT: a size is a gap
+  constexpr Gap(Bytes usual, Bytes at_most) : nominal(usual), guaranteed(at_most) {}
+  [[nodiscard]] constexpr Bytes at_most(Bytes pitch) const {
+    return pitch.count % 32 == 0 ? in_step.value_or(guaranteed) : guaranteed;
+  }
+  friend constexpr bool operator==(const Gap&, const Gap&) = default;
+};
+
 /// Kind of a copy: each kind has its own costs.
 enum class CopyKind : std::uint8_t {
   Up,            ///< memory to GPU
@@ -117,7 +135,7 @@ struct CopyCost {
   std::optional<Cost> led_first = {};  ///< in place of `first` where a GPU leads jobs, which keeps links awake; absent:
                                        ///< the same
   std::array<SizeCost, kMostSizes> sizes = {};  ///< rising; those in use come first. Pipelines take time to fill
-  Bytes gap = {};                               ///< of copies of rows: each row takes as long as so many bytes more
+  Gap gap = {};                                 ///< of copies of rows: each row takes as long as so many bytes more
   double weight = 1;  ///< share of a link beside a copy of an engine in the same direction, which has 1
   double load = 1;    ///< what a byte takes of a capacity that both directions of a GPU's link share; a copy of an
                       ///< engine takes 1. Of rows: what a byte of a gap takes

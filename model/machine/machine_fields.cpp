@@ -97,7 +97,7 @@ struct CopyCostMap {
   std::optional<Bytes> below = {};
   std::optional<Bandwidth> bandwidth = {};
   std::vector<SizeCost> sizes = {};
-  Bytes gap = {};
+  Gap gap = {};
   double weight = 1;
   double load = 1;
 };
@@ -180,7 +180,7 @@ void check_rows(const Node& node, CopyKind kind, const CopyCost& cost) {
     fail(node.place, fmt::format("'{}' has no 'bandwidth': rows have the rate of their route, and each one costs a "
                                  "'gap' more; write that",
                                  to_string(kind)));
-  if (!is_of_rows(kind) && cost.gap != Bytes{0})
+  if (!is_of_rows(kind) && cost.gap != Gap{})
     fail(node.find("gap")->place, "'gap' is a cost of rows; write it in 'rows_up' or 'rows_down'");
 }
 

@@ -36,6 +36,13 @@ struct Record<Cost> {
                                      Field{"guaranteed", &Cost::guaranteed}};
 };
 
+template <>
+struct Record<Gap> {
+  static constexpr std::string_view what = "a gap";
+  static constexpr std::tuple fields{Field{"nominal", &Gap::nominal}.required(), Field{"guaranteed", &Gap::guaranteed},
+                                     Field{"in_step", &Gap::in_step}};
+};
+
 /// One figure for both, or a map with the nominal one and the field behind it, which is the nominal one if left out.
 template <class T, class Figure>
 struct TwoSided : Unchecked {
@@ -64,6 +71,8 @@ template <>
 struct Form<LoadRate> : TwoSided<LoadRate, GBps> {};
 template <>
 struct Form<Cost> : TwoSided<Cost, Duration> {};
+template <>
+struct Form<Gap> : TwoSided<Gap, Bytes> {};
 
 template <>
 struct Record<LinkBandwidth> {

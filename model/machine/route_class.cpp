@@ -89,20 +89,28 @@ void cap(RouteClass& route_class, const Bandwidth& rate) {
   route_class.capped = true;
 }
 
-bool shares_otherwise(const CopyCost& cost) { return cost.gap > Bytes{0} || cost.weight != 1 || cost.load != 1; }
+GapShare gap_share(const CopyCost& cost, CopyKind kind, Bytes row, Bytes pitch) {
+  constexpr Bytes kCrowded{16};
+  if (!is_of_rows(kind) || row == Bytes{0}) return {};
+  const Gap& gap = cost.gap;
+  const double crowding = kind == CopyKind::RowsUp && pitch < kCrowded
+                              ? static_cast<double>(kCrowded.count) / static_cast<double>(pitch.count)
+                              : 1;
+  const auto share = [&](Bytes of) {
+    return crowding * static_cast<double>(of.count) / static_cast<double>(row.count);
+  };
+  return {share(gap.nominal), share(gap.at_most(pitch))};
+}
 
-void share_as(const Topology& machine, std::span<const LinkId> route, const CopyCost& cost, Bytes row,
+bool shares_otherwise(const CopyCost& cost) { return cost.gap != Gap{} || cost.weight != 1 || cost.load != 1; }
+
+void share_as(const Topology& machine, std::span<const LinkId> route, const CopyCost& cost, const GapShare& gaps,
               RouteClass& route_class) {
-  route_class.weight *= cost.weight;
-  double load = cost.load, bytes = 1;
-  if (cost.gap > Bytes{0} && row > Bytes{0}) {
-    const double gap = static_cast<double>(cost.gap.count) / static_cast<double>(row.count), part = 1 / (1 + gap);
+  route_class.weight *= cost.weight / (1 + gaps.nominal);
+  if (gaps.guaranteed > 0) {
     const Bandwidth alone = route_class.alone;
-    cap(route_class, {{alone.nominal.value * part}, {alone.guaranteed.value * part}});
-    route_class.weight *= part;
+    cap(route_class, {{alone.nominal.value / (1 + gaps.nominal)}, {alone.guaranteed.value / (1 + gaps.guaranteed)}});
     route_class.port = std::nullopt;  // the table is of whole copies
-    bytes = 1 + gap;
-    load = 1 + cost.load * gap;
   }
   const auto is_shared = [&](const CapacityUse& use) { return is_of_both_ways(machine, route, use.capacity); };
   const auto is_own = [&](const CapacityUse& use) { return is_of_own_link(machine, route, use.capacity); };
@@ -114,6 +122,8 @@ void share_as(const Topology& machine, std::span<const LinkId> route, const Copy
       // A copy alone does not fill it more than to the brim.
       const double brim =
           machine.capacities(basis)[use.capacity.index()] / (use.cost * route_class.alone.at(basis).value);
+      const double gap = gaps.at(basis), bytes = 1 + gap;
+      const double load = gap > 0 ? 1 + cost.load * gap : cost.load;
       const bool is_measured = !has_own || is_own(use);
       const double elsewhere = basis == Basis::Guaranteed ? std::max(load, bytes) : bytes;
       use.cost *= std::min(is_measured ? load : elsewhere, brim);

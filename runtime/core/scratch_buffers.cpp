@@ -4,13 +4,24 @@
 
 namespace tutti::internal {
 
+namespace {
+
+/// Rows that lie apart begin with the last byte of a line of memory, where the host is slowest.
+constexpr Bytes kRowsBegin{63};
+
+bool begins_late(const Batch& batch, const Transfer& transfer, VertexId end) {
+  return transfer.is_strided() && batch.machine().vertex(end).kind == VertexKind::Memory;
+}
+
+}  // namespace
+
 Expected<ScratchBuffers> ScratchBuffers::make(DeviceBackend& backend, std::span<const Batch> batches) {
   std::map<std::pair<VertexId, VertexId>, Bytes> largest;
   for (const Batch& batch : batches) {
     for (const CommandStream& stream : batch.streams()) {
       if (!stream.transfer) continue;
       Bytes& size = largest[{stream.transfer->from, stream.transfer->to}];
-      size = std::max(size, stream.transfer->extent());
+      size = std::max(size, stream.transfer->extent() + (stream.transfer->is_strided() ? kRowsBegin : Bytes{}));
     }
   }
   ScratchBuffers made;
@@ -30,8 +41,12 @@ std::vector<StreamBinding> ScratchBuffers::bind(const Batch& batch) const {
     const auto& transfer = batch.streams()[s].transfer;
     if (!transfer) continue;
     const Ends& ends = ends_.at({transfer->from, transfer->to});
-    bindings[s].source = ends.source.view().first(bytes_at(batch.machine(), *transfer, transfer->from));
-    bindings[s].destination = ends.destination.view().first(bytes_at(batch.machine(), *transfer, transfer->to));
+    const auto view_at = [&](const Buffer& buffer, VertexId end) {
+      const Bytes begin = begins_late(batch, *transfer, end) ? kRowsBegin : Bytes{};
+      return buffer.view().part(begin, bytes_at(batch.machine(), *transfer, end));
+    };
+    bindings[s].source = view_at(ends.source, transfer->from);
+    bindings[s].destination = view_at(ends.destination, transfer->to);
   }
   return bindings;
 }

@@ -16,7 +16,7 @@ class ScratchBuffers {
   /// @errors as `DeviceBackend::allocate`.
   [[nodiscard]] static Expected<ScratchBuffers> make(DeviceBackend& backend, std::span<const Batch> batches);
 
-  /// Bindings [streams] of one of these batches.
+  /// Bindings [streams] of one of these batches. Rows that lie apart begin one byte before a line of 64 B.
   [[nodiscard]] std::vector<StreamBinding> bind(const Batch& batch) const;
 
  private:

@@ -42,6 +42,13 @@ class CostMaker {
     return {nominal, nominal + Duration{random_.between(0, most)}};
   }
 
+  Gap gap_up_to(int most) {
+    const Bytes nominal{random_.between(0, most)};
+    Gap gap{nominal, nominal + Bytes{random_.between(1, most)}};
+    if (random_.one_in(2)) gap.in_step = gap.guaranteed + Bytes{random_.between(1, most)};
+    return gap;
+  }
+
   CopyCost copy(CopyKind kind) {
     CopyCost cost;
     auto& [each, below, small, first, carried, led_first, sizes, gap, weight, load] = cost;
@@ -59,7 +66,7 @@ class CostMaker {
               more.guaranteed + Duration{random_.between(500'000, 900'000)}};
       sizes[static_cast<std::size_t>(std::ranges::find(sizes, SizeCost{}) - sizes.begin())] = {size, more};
     }
-    if (is_of_rows(kind) && random_.one_in(2)) gap = Bytes{random_.between(1, 1000)};
+    if (is_of_rows(kind) && random_.one_in(2)) gap = gap_up_to(1000);
     if (random_.one_in(2)) weight = random_.real(0.3, 4);
     if (random_.one_in(2)) load = random_.real(1, 3);
     return cost;
@@ -194,7 +201,7 @@ std::vector<Forgotten> forgotten_costs() {
       {"small", of_copies(&CopyCost::small, std::optional<Bandwidth>())},
       {"first", of_copies(&CopyCost::first, Cost{})},
       {"sizes", of_copies(&CopyCost::sizes, decltype(CopyCost::sizes){})},
-      {"gap", of_copies(&CopyCost::gap, Bytes{})},
+      {"gap", of_copies(&CopyCost::gap, Gap{})},
       {"weight", of_copies(&CopyCost::weight, 1.0)},
       {"load", of_copies(&CopyCost::load, 1.0)},
   };

@@ -61,6 +61,16 @@ std::set<SlowLock> slow_engines(const Topology& machine, const Transfer& transfe
   return locks;
 }
 
+/// Bytes. The engine reads rows one by one, and takes longer for what lies in less than 16 bytes with others.
+double slow_gap(const Topology& machine, const Transfer& transfer, const CopyCost& cost, Basis basis) {
+  Bytes bytes = cost.gap.nominal;
+  if (basis == Basis::Guaranteed) bytes = cost.gap.guaranteed;
+  if (basis == Basis::Guaranteed && cost.gap.in_step && transfer.rows.pitch.count % 32 == 0) bytes = *cost.gap.in_step;
+  const double gap = static_cast<double>(bytes.count);
+  const bool is_read = machine.vertex(transfer.to).kind == VertexKind::Gpu;
+  return is_read && transfer.rows.pitch.count < 16 ? gap * 16 / static_cast<double>(transfer.rows.pitch.count) : gap;
+}
+
 SlowCopy slow_copy(const Topology& machine, Basis basis, std::span<const double> capacities, const Transfer& transfer) {
   const RouteView route = find_route(machine, transfer);
   const CopyCost& cost = machine.setup().transfer.of(counted_class(machine, transfer));
@@ -76,11 +86,11 @@ SlowCopy slow_copy(const Topology& machine, Basis basis, std::span<const double>
   if (cost.small && transfer.size < cost.below) copy.alone = std::min(copy.alone, cost.small->at(basis).value);
   if (all > each && basis == Basis::Nominal)
     copy.alone = bytes / (bytes / copy.alone + (1 - kFillingWork) * (all - each));
-  if (cost.gap > Bytes{0} && bytes > 0) {  // rows: each takes as long as the gap, too, and has less of a link
-    const double row = static_cast<double>(transfer.row().count), gap = static_cast<double>(cost.gap.count);
+  if (transfer.is_strided()) {  // rows: each takes as long as the gap, too, and has less of a link
+    const double row = static_cast<double>(transfer.row().count), gap = slow_gap(machine, transfer, cost, basis);
     copy.alone *= row / (row + gap);
-    copy.flow.weight *= row / (row + gap);
-    load = 1 + cost.load * gap / row;
+    copy.flow.weight *= row / (row + slow_gap(machine, transfer, cost, Basis::Nominal));
+    if (gap > 0) load = 1 + cost.load * gap / row;
   }
   share(machine, capacities, route.first, copy.alone, load, copy.flow);
   copy.filling = (all - each) * (basis == Basis::Nominal ? kFillingWork : 1) * copy.alone;

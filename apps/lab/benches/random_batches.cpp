@@ -160,9 +160,12 @@ class BatchDrawing {
         return;
       default: break;
     }
-    const std::int64_t row = 1LL << random_.between(5, 12);
+    constexpr std::int64_t kLine = 64;
+    const std::int64_t row = (1LL << random_.between(5, 12)) + (random_.one_in(2) ? 2 : 0);
     if (!is_known(*up ? CopyKind::RowsUp : CopyKind::RowsDown) || transfer.size.count < row) return;
-    transfer.rows = {static_cast<std::int32_t>(transfer.size.count / row), Bytes{row + random_.between(1, 256)}};
+    std::int64_t pitch = row + random_.between(1, 256);
+    if (random_.one_in(4)) pitch = (pitch / kLine + 1) * kLine;  // every row as far across lines of memory as the first
+    transfer.rows = {static_cast<std::int32_t>(transfer.size.count / row), Bytes{pitch}};
     transfer.size = Bytes{row * transfer.rows.count};
   }
 

@@ -95,11 +95,9 @@ class BatchMaker {
     transfer.method = method;
     return transfer;
   }
-  /// Rows begin at any byte, as parts of images do: rows in step with the host's memory are quicker.
   [[nodiscard]] Transfer of_rows(bool up, Bytes size) const {
-    constexpr Bytes kGap{165};
     Transfer transfer = by(CopyMethod::Engine, up, size);
-    transfer.rows = {static_cast<std::int32_t>(size.count / sample_.row.count), sample_.row + kGap};
+    transfer.rows = {static_cast<std::int32_t>(size.count / sample_.row.count), pitch_of(sample_.row)};
     return transfer;
   }
 
@@ -124,6 +122,11 @@ class BatchMaker {
 };
 
 }  // namespace
+
+Bytes pitch_of(Bytes row) {
+  constexpr Bytes kGap{165};
+  return is_across_lines(row) ? Bytes{(row.count / kLine.count + 3) * kLine.count} : row + kGap;
+}
 
 Expected<CostBatch> cost_batch(const Topology& machine, const CostSample& sample) {
   return BatchMaker(machine, sample).make();

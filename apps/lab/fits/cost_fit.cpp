@@ -42,6 +42,7 @@ struct Row {
   int in_a_row = 0;
   bool beside = false;
   bool idle = false;                                     ///< before
+  bool is_slowest = false;                               ///< rows that lie as the slowest do: bounds alone count them
   double lanes = 0;                                      ///< others, that a GPU leads beside it
   double copies = 0;                                     ///< commands that cost as copies of its class do
   double kernels = 0;                                    ///< kernels or pieces of host work that follow each other
@@ -60,6 +61,7 @@ Row row_of(const Topology& machine, const CostSample& sample, const CostBatch& b
   row.in_a_row = sample.in_a_row;
   row.beside = sample.beside.count > 0;
   row.idle = sample.idle.count() > 0;
+  row.is_slowest = sample.row > Bytes{0} && is_across_lines(sample.row);
   row.lanes = sample.lanes;
   const Planner& at_once = *find_planner("all_at_once");
   const ExecutionPlan planned = plan(at_once, batch.batch);
@@ -341,7 +343,9 @@ class Fitting {
   }
 
   /// Whether a row's batch ran alone, with links awake, and not in a row.
-  [[nodiscard]] static bool is_plain(const Row& row) { return !row.beside && !row.idle && row.in_a_row == 0; }
+  [[nodiscard]] static bool is_plain(const Row& row) {
+    return !row.beside && !row.idle && row.in_a_row == 0 && !row.is_slowest;
+  }
 
   /// Cost of one of the things that `count` counts in a row, all other costs known.
   template <class Wanted, class Count>

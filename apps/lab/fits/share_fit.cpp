@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include "apps/lab/fits/cost_batch.hpp"
+#include "apps/lab/fits/cost_fit.hpp"
 #include "model/base/quantile.hpp"
 #include "model/machine/route_class.hpp"
 #include "model/sharing/bandwidth_model.hpp"
@@ -19,11 +23,15 @@ constexpr std::array kOtherCopies{CostWork::SmUp, CostWork::SmDown, CostWork::Ro
 /// The rates of a class's copy and of an engine's that run at once, byte/ns.
 struct MeasuredPair {
   bool engine_up;
+  CopyKind kind;
   Bytes row;  ///< of copies of rows
   double other, engine;
 };
 
 double median_of(const CostSample& sample) { return quantile(sample.ns, 0.5); }
+
+/// All rows of a sample's copies.
+std::int64_t rows_of(const CostSample& sample) { return sample.count * (sample.bytes.count / sample.row.count); }
 
 /// Rate of copies beside others: what more copies of the same size take longer.
 std::optional<double> rate_against(std::span<const CostSample> samples, CostWork work, CostWork against) {
@@ -48,27 +56,64 @@ std::vector<MeasuredPair> pairs_of(std::span<const CostSample> samples, CostWork
     if (!other || !of_engine) continue;
     const auto sample = std::ranges::find_if(
         samples, [&, wanted = engine](const CostSample& one) { return one.work == copies && one.against == wanted; });
-    pairs.push_back({up, sample->row, *other, *of_engine});
+    pairs.push_back({up, copy_kind(copies), sample->row, *other, *of_engine});
   }
   return pairs;
 }
 
-/// What each row takes longer, ns: shorter rows of as many bytes have more of them.
-double gap_ns(std::span<const CostSample> samples, CostWork work) {
-  const auto is_plain = [&](const CostSample& one) {
-    return one.work == work && one.beside == Bytes{0} && one.in_a_row == 0 && one.row > Bytes{0} && !one.ns.empty();
-  };
+std::vector<const CostSample*> rows_alone(std::span<const CostSample> samples, CostWork work) {
+  std::vector<const CostSample*> found;
+  for (const CostSample& one : samples)
+    if (one.work == work && one.beside == Bytes{0} && one.in_a_row == 0 && one.row > Bytes{0} && !one.ns.empty())
+      found.push_back(&one);
+  return found;
+}
+
+/// What each row usually takes longer, ns: shorter rows of as many bytes have more of them.
+double usual_gap_ns(std::span<const CostSample* const> rows) {
   std::vector<double> gaps;
-  for (const CostSample& shorter : samples) {
-    if (!is_plain(shorter)) continue;
-    for (const CostSample& longer : samples) {
-      if (!is_plain(longer) || longer.row <= shorter.row) continue;
-      if (longer.bytes != shorter.bytes || longer.count != shorter.count) continue;
-      const std::int64_t rows = shorter.bytes.count / shorter.row.count - longer.bytes.count / longer.row.count;
-      gaps.push_back((median_of(shorter) - median_of(longer)) / static_cast<double>(shorter.count * rows));
+  for (const CostSample* shorter : rows) {
+    for (const CostSample* longer : rows) {
+      if (is_across_lines(shorter->row) || is_across_lines(longer->row) || longer->row <= shorter->row) continue;
+      if (longer->bytes != shorter->bytes || longer->count != shorter->count) continue;
+      const std::int64_t more = rows_of(*shorter) - rows_of(*longer);
+      gaps.push_back((median_of(*shorter) - median_of(*longer)) / static_cast<double>(more));
     }
   }
   return gaps.empty() ? 0 : std::max(0.0, quantile(std::move(gaps), 0.5));
+}
+
+/// What each row takes longer at most, ns, beside its bytes at the guaranteed rate: what copies of many rows take
+/// longer than those of few. Of each length of rows, the two that differ most: a copy that is late once is not by its
+/// rows.
+/// @param rate  that rate, byte/ns
+double most_gap_ns(std::span<const CostSample* const> rows, bool across_lines, double rate) {
+  constexpr std::int64_t kMany = 10'000;
+  std::map<Bytes, std::pair<std::int64_t, double>> gaps;  // by length: of so many rows, ns
+  for (const CostSample* more : rows) {
+    for (const CostSample* fewer : rows) {
+      if (is_across_lines(more->row) != across_lines || more->row != fewer->row) continue;
+      if (more->gpu != fewer->gpu || more->count != fewer->count) continue;
+      const std::int64_t added = rows_of(*more) - rows_of(*fewer);
+      const double each = (allowed(more->ns) - median_of(*fewer)) / static_cast<double>(added);
+      if (added >= kMany)
+        gaps[more->row] = std::max(gaps[more->row], {added, each - static_cast<double>(more->row.count) / rate});
+    }
+  }
+  double most = 0;
+  for (const auto& [row, gap] : gaps) most = std::max(most, gap.second);
+  return most;
+}
+
+Gap gap_of(std::span<const CostSample* const> rows, const Bandwidth& rate) {
+  const auto most = [&](bool across_lines) {
+    const double least = rate.guaranteed.value;
+    return Bytes{std::llround(std::ceil(most_gap_ns(rows, across_lines, least) * least))};
+  };
+  const Bytes usual{std::llround(usual_gap_ns(rows) * rate.nominal.value)};
+  Gap gap{usual, std::max(usual, most(false))};
+  if (const Bytes in_step = most(true); in_step > gap.guaranteed) gap.in_step = in_step;
+  return gap;
 }
 
 /// A GPU's links to and from the first memory.
@@ -86,15 +131,15 @@ class Sharing {
   }
   [[nodiscard]] bool found() const { return !up_.empty() && !down_.empty(); }
 
-  /// Rate of a copy of an engine alone, byte/ns.
-  [[nodiscard]] double alone(bool up) const { return class_of(up).alone.nominal.value; }
+  /// Rate of a copy of an engine alone.
+  [[nodiscard]] const Bandwidth& alone(bool up) const { return class_of(up).alone; }
 
   /// Distance between predicted and measured rates: the sum of squared logarithms of their ratios.
   [[nodiscard]] double error(bool up, const CopyCost& cost, std::span<const MeasuredPair> pairs) {
     double sum = 0;
     for (const MeasuredPair& pair : pairs) {
       RouteClass other = class_of(up);
-      share_as(machine_, up ? up_ : down_, cost, pair.row, other);
+      share_as(machine_, up ? up_ : down_, cost, gap_share(cost, pair.kind, pair.row, pitch_of(pair.row)), other);
       const auto [of_other, of_engine] = rates({std::move(other), class_of(pair.engine_up)});
       sum += std::pow(std::log(of_other / pair.other), 2) + std::pow(std::log(of_engine / pair.engine), 2);
     }
@@ -159,8 +204,7 @@ CopyCosts fit_sharing(const Topology& machine, std::span<const CostSample> sampl
     const CopyKind kind = copy_kind(copies);
     const bool up = base_of(kind) == CopyKind::Up;
     CopyCost& cost = costs.of(kind);
-    if (is_of_rows(kind))
-      cost.gap = {static_cast<std::int64_t>(std::round(gap_ns(samples, copies) * sharing.alone(up)))};
+    if (is_of_rows(kind)) cost.gap = gap_of(rows_alone(samples, copies), sharing.alone(up));
     if (const auto pairs = pairs_of(samples, copies); !pairs.empty()) cost = best_sharing(sharing, up, cost, pairs);
   }
   return costs;

@@ -22,9 +22,11 @@ constexpr std::array kCounts{1, 2, 5, 20, 100};
 constexpr std::array kCountsOfMethods{1, 5, 20};  // of copies by other methods than plain engines
 constexpr std::array<std::int64_t, 4> kInlineSizes{4, 64, 512, 4 << 10};
 constexpr std::array<std::int64_t, 4> kMappedSizes{4, 512, 4 << 10, 64 << 10};  // loads through a BAR are slow
-constexpr std::array<std::pair<std::int64_t, std::int64_t>, 5> kRows{
+constexpr std::array<std::pair<std::int64_t, std::int64_t>, 6> kRows{
     // size and row
-    {{4 << 10, 1 << 10}, {64 << 10, 1 << 10}, {1 << 20, 1 << 10}, {256 << 10, 32}, {1 << 20, 32}}};
+    {{4 << 10, 1 << 10}, {64 << 10, 1 << 10}, {1 << 20, 1 << 10}, {256 << 10, 32}, {1 << 20, 32}, {1 << 20, 256}}};
+constexpr std::array<std::int64_t, 2> kRowsAcrossLines{66, 258};
+constexpr std::array<std::int64_t, 2> kSizesAcrossLines{128 << 10, 4 << 20};
 constexpr std::array kCountsOfPairs{1, 3};
 constexpr std::int64_t kRowOfPairs = 32;
 constexpr std::array kTimes{Duration{5'000}, Duration{20'000}, Duration{100'000}};
@@ -45,6 +47,7 @@ class Planning {
       if (work < CostWork::SmUp) add_copies(work);
     }
     add_methods();
+    add_rows_across_lines();
     add_pairs();
     add_kernels();
     add_in_a_row();
@@ -57,7 +60,7 @@ class Planning {
   /// Adds a sample where the machine has the route. With `take_turns`, each sample uses the next GPU.
   void add(CostSample sample, bool take_turns = false) {
     if (machine_.gpus().empty()) return;
-    if (take_turns) sample.gpu = turn_++ % static_cast<std::uint32_t>(machine_.gpus().size());
+    if (take_turns) sample.gpu = next_gpu();
     const Bytes total{sample.bytes.count * sample.count};
     if (sample.bytes > options_.largest || total > options_.most) return;
     const auto batch = cost_batch(machine_, sample);
@@ -67,6 +70,10 @@ class Planning {
     for (std::size_t s = 0; peers && s < batch->timed; ++s)
       if (!batch->batch.work()[s].peer_traffic) return;
     samples_.push_back(std::move(sample));
+  }
+
+  [[nodiscard]] std::uint32_t next_gpu() {
+    return turn_++ % std::max(static_cast<std::uint32_t>(machine_.gpus().size()), 1U);
   }
 
   void add_copies(CostWork work) {
@@ -92,11 +99,20 @@ class Planning {
         for (const std::int64_t size : kInlineSizes) add_sized(CostWork::InlineUp, size);
         for (const CostWork work : {CostWork::MappedUp, CostWork::MappedDown})
           for (const std::int64_t size : kMappedSizes) add_sized(work, size);
-        for (const CostWork work : {CostWork::RowsUp, CostWork::RowsDown})
-          for (const auto& [size, row] : kRows)
-            add({work, 0, count, Bytes{size}, {}, beside, 0, {}, {}, Bytes{row}}, true);
+        for (const CostWork work : {CostWork::RowsUp, CostWork::RowsDown}) {
+          const std::uint32_t gpu = next_gpu();  // one for all: a gap is what shorter rows take longer
+          for (const auto& [size, row] : kRows) add({work, gpu, count, Bytes{size}, {}, beside, 0, {}, {}, Bytes{row}});
+        }
       }
     }
+  }
+
+  void add_rows_across_lines() {
+    for (std::uint32_t gpu = 0; gpu < machine_.gpus().size(); ++gpu)
+      for (const CostWork work : {CostWork::RowsUp, CostWork::RowsDown})
+        for (const std::int64_t row : kRowsAcrossLines)
+          for (const std::int64_t size : kSizesAcrossLines)
+            add({work, gpu, 1, Bytes{size / row * row}, {}, {}, 0, {}, {}, Bytes{row}});
   }
 
   /// Copies by kernels and of short rows beside those of engines, each timed beside the other.
@@ -106,7 +122,7 @@ class Planning {
         std::pair(CostWork::SmDown, CostWork::Up),   std::pair(CostWork::SmDown, CostWork::Down),
         std::pair(CostWork::RowsUp, CostWork::Down), std::pair(CostWork::RowsDown, CostWork::Up)};
     for (const auto& [other, engine] : kPaired) {
-      const std::uint32_t gpu = turn_++;
+      const std::uint32_t gpu = next_gpu();
       for (const int count : kCountsOfPairs) {
         add_pair(other, engine, count, gpu);
         add_pair(engine, other, count, gpu);
@@ -119,7 +135,6 @@ class Planning {
     const Bytes each{options_.beside.count / (of_rows ? 16 : 8) / kRowOfPairs * kRowOfPairs};
     const Bytes beside{2 * options_.beside.count / kRowOfPairs * kRowOfPairs};
     if (each.count == 0 || machine_.gpus().empty()) return;
-    gpu %= static_cast<std::uint32_t>(machine_.gpus().size());
     add({timed, gpu, count, each, {}, beside, 0, {}, {}, row, against});
   }
 

@@ -153,7 +153,7 @@ TEST(TopologyYaml, CopiesHaveCostsByRouteClass) {
       "{transfer: {up: {nominal: 100 ns, guaranteed: 300 ns, below: 256 KiB, bandwidth: {nominal: 40 GB/s, "
       "guaranteed: 30 GB/s}}, down: {nominal: 0, first: {nominal: 1 us, guaranteed: 170 us}}, peer: 2.5 us, sm_down: "
       "{nominal: 1 us, weight: 3.2, load: 1.4}, rows_up: {nominal: 0, "
-      "gap: 75 B}}, handover: "
+      "gap: {nominal: 50 B, guaranteed: 75 B, in_step: 99 B}}}, handover: "
       "7 us, job: {nominal: 0, guaranteed: 300 us}}");
   const CopyCosts& copies = machine.setup().transfer;
   EXPECT_EQ(copies.of(CopyKind::Up),
@@ -162,7 +162,9 @@ TEST(TopologyYaml, CopiesHaveCostsByRouteClass) {
   EXPECT_EQ(copies.of(CopyKind::Down).first, (Cost{Duration{1'000}, Duration{170'000}}));
   EXPECT_EQ(copies.of(CopyKind::SmDown).weight, 3.2);
   EXPECT_EQ(copies.of(CopyKind::SmDown).load, 1.4);
-  EXPECT_EQ(copies.of(CopyKind::RowsUp).gap, Bytes{75});
+  Gap gap(Bytes{50}, Bytes{75});
+  gap.in_step = Bytes{99};
+  EXPECT_EQ(copies.of(CopyKind::RowsUp).gap, gap);
   EXPECT_EQ(copies.of(CopyKind::Staged), CopyCost{});
   // What is written is read again.
   const auto again = parse_document(machine_yaml(machine), "again.yaml").and_then(machine_from);

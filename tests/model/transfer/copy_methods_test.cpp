@@ -183,6 +183,43 @@ TEST(CopyMethods, ShortRowsTakeMoreOfWhatBothDirectionsShare) {
   EXPECT_NEAR(length("3"), 22'000, 1e-6);
 }
 
+// At most, gaps of 150 bytes: rows of 50 bytes have 2.5 GB/s. Beside a copy of the other direction, of 20 GB/s
+// together, their bytes take four each, and the other has its 10.
+TEST(CopyMethods, RowsHaveTheirLongestGapsInBounds) {
+  const Topology machine =
+      machine_of_both_ways("      rows_up: {nominal: 7 us, gap: {nominal: 50 B, guaranteed: 150 B}}\n");
+  const std::string rows = "  - {from: mem0, to: gpu0, size: 50 kB, rows: 1000, pitch: 64 B}\n";
+  EXPECT_NEAR(length_of(machine, rows), 17'000, 1e-6);
+  EXPECT_NEAR(length_of(machine, rows, Basis::Guaranteed), 27'000, 1);
+  EXPECT_NEAR(length_of(machine, rows + "  - {from: gpu0, to: mem0, size: 200 kB}\n", Basis::Guaranteed), 27'000, 1);
+}
+
+// Every 64 B all rows of 50 may lie across lines, with gaps of 350 bytes: 40 us. Every 65 B they do not.
+TEST(CopyMethods, RowsInStepWithTheMemoryHaveGapsOfTheirOwnInBounds) {
+  const Topology machine =
+      machine_of_both_ways("      rows_up: {nominal: 7 us, gap: {nominal: 50 B, guaranteed: 150 B, in_step: 350 B}}\n");
+  const auto length = [&](const std::string& pitch) {
+    return length_of(machine, "  - {from: mem0, to: gpu0, size: 50 kB, rows: 1000, pitch: " + pitch + "}\n",
+                     Basis::Guaranteed);
+  };
+  EXPECT_NEAR(length("64 B"), 47'000, 1);
+  EXPECT_NEAR(length("96 B"), 47'000, 1);
+  EXPECT_NEAR(length("65 B"), 27'000, 1);
+}
+
+// 1,000 rows of 2 bytes, gaps of 8 bytes: 10 kB at 10 GB/s. Every 4 bytes an engine that reads them takes four times as
+// long for each gap, one that writes does not.
+TEST(CopyMethods, RowsThatAreReadCloseTogetherHaveLongerGaps) {
+  const Topology machine =
+      machine_of_both_ways("      rows_up: {nominal: 7 us, gap: 8 B}\n      rows_down: {nominal: 7 us, gap: 8 B}\n");
+  const auto length = [&](const std::string& ends, const std::string& pitch) {
+    return length_of(machine, "  - {" + ends + ", size: 2 kB, rows: 1000, pitch: " + pitch + "}\n");
+  };
+  EXPECT_NEAR(length("from: mem0, to: gpu0", "16 B"), 8'000, 1e-6);
+  EXPECT_NEAR(length("from: mem0, to: gpu0", "4 B"), 10'400, 1e-6);
+  EXPECT_NEAR(length("from: gpu0, to: mem0", "4 B"), 8'000, 1e-6);
+}
+
 /// @param all  GB/s
 Topology machine_of_two_gpus(const std::string& all, const std::string& load) {
   return test::make_machine(R"(  vertices:
@@ -239,6 +276,11 @@ TEST(CopyMethods, CostsOfRowsAndOfOthersAreNotMixedUp) {
   EXPECT_EQ(error("nominal: 8 us, gap: 10 B"),
             "m.yaml:6:42: 'gap' is a cost of rows; write it in 'rows_up' or 'rows_down'");
   EXPECT_EQ(error("rows_up: {nominal: 8 us, gap: 2 MiB}"), "m.yaml:6:52: this gap is absurd; write 0 B to 1 MiB");
+  EXPECT_EQ(error("rows_up: {nominal: 8 us, gap: {nominal: 8 B, guaranteed: 7 B}}"),
+            "m.yaml:6:79: guaranteed 7 B is below nominal 8 B; guaranteed is what no row exceeds, so raise it");
+  EXPECT_EQ(error("rows_up: {nominal: 8 us, gap: {nominal: 8 B, guaranteed: 9 B, in_step: 8 B}}"),
+            "m.yaml:6:93: in_step 8 B is below guaranteed 9 B; rows that are in step with the memory are slowest, so "
+            "raise it");
   EXPECT_EQ(error("sm_up: {nominal: 8 us, weight: 0}"),
             "m.yaml:6:53: '0' is not possible here; write a number from 0.001 to 1000");
 }

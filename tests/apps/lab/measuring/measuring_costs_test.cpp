@@ -80,7 +80,7 @@ TEST(MeasureCosts, OfASimulatedMachineAreThoseOfItsFile) {
   EXPECT_TRUE(fit.left_out.empty());
 }
 
-/// The costs of copies up to 1 MiB on a simulated machine that has these: of plain ones, and of those that are wanted.
+/// The costs of copies up to 4 MiB on a simulated machine that has these: of plain ones, and of those that are wanted.
 /// Both directions of a GPU's link have 1.5 GB/s together.
 CopyCosts fitted_costs(const SetupTimes& costs, bool (*wanted)(CostWork), Bytes beside = Bytes{4 << 10}) {
   const auto both_ways = [](const Topology& machine) {
@@ -94,7 +94,7 @@ CopyCosts fitted_costs(const SetupTimes& costs, bool (*wanted)(CostWork), Bytes 
   Station station(std::make_unique<VirtualClock>(), Station::make_sim, machine);
   Executor at_once(station.machine, *station.backend, *station.clock);
   CostOptions options = few();
-  options.largest = Bytes{1 << 20};
+  options.largest = Bytes{4 << 20};
   options.beside = beside;
   options.most = Bytes{20 << 20};
   std::vector<CostSample> plan;
@@ -170,7 +170,8 @@ TEST(MeasureCosts, FindHowOtherCopiesShareTheirLinks) {
     const CopyCost &found = all.of(kind), &real = costs.transfer.of(kind);
     EXPECT_NEAR(found.weight, real.weight, 0.03 * real.weight) << to_string(kind);
     EXPECT_NEAR(found.load, real.load, 0.03 * real.load) << to_string(kind);
-    EXPECT_EQ(found.gap, real.gap) << to_string(kind);
+    EXPECT_EQ(found.gap.nominal, real.gap.nominal) << to_string(kind);
+    EXPECT_NEAR(static_cast<double>(found.gap.guaranteed.count), static_cast<double>(real.gap.guaranteed.count), 1);
     EXPECT_NEAR(as_ns(found.each.nominal), as_ns(real.each.nominal), 20) << to_string(kind);
   }
 }
