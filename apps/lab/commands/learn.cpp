@@ -140,14 +140,33 @@ Expected<Answered> answer(const LearnCommand& command, const RecordedTrace& trac
   return answered;
 }
 
+/// The report as it lies beside the files: where these and the machine are is nobody's business.
+LearnOutput without_paths(LearnOutput output) {
+  output.machine_file = kMachineFile;
+  output.tasks_file = kTasksFile;
+  if (!output.what_if) return output;
+  output.what_if->tasks = kWhatIfFile;
+  if (auto& machine = output.what_if->machine) machine = std::filesystem::path(*machine).filename().string();
+  return output;
+}
+
+/// An answer of before is none to this trace.
+void remove_old_question(const LearnCommand& command) {
+  for (const char* name : {kWhatIfFile, kWhatIfMachineFile}) {
+    std::error_code ignored;
+    std::filesystem::remove(command.file(name), ignored);
+  }
+}
+
 int learn_trace(const LearnCommand& command) {
   if (const auto fine = check_scale(command.scale); !fine) return report_error(fine.error());
   const auto trace = read_trace(command.trace);
   if (!trace) return report_error(trace.error());
   const auto learned = learn(*trace, command.trace);
+  for (const std::string& note : learned ? learned->notes : trace->notes) programs::print_note(note);
   if (!learned) return report_error(learned.error());
   if (const auto fine = check_outputs(command); !fine) return report_error(fine.error());
-  for (const std::string& note : learned->notes) programs::print_note(note);
+  remove_old_question(command);
   if (const auto written = write_learned(command, *trace, *learned); !written) return report_error(written.error());
   LearnOutput output = learn_output(*trace, *learned);
   output.machine_file = command.file(kMachineFile);
@@ -159,11 +178,11 @@ int learn_trace(const LearnCommand& command) {
     output.what_if = found->output;
     answered = *std::move(found);
   }
-  const std::string json = json_report(json_of(output));
-  if (const auto written = programs::write_file(command.file(kReportFile), json); !written)
+  if (const auto written = programs::write_file(command.file(kReportFile), json_report(json_of(without_paths(output))));
+      !written)
     return report_error(written.error());
   if (command.json)
-    programs::print("{}", json);
+    programs::print("{}", json_report(json_of(output)));
   else
     programs::print("{}{}{}", learn_text(output), answered ? what_if_text(answered->output) : "",
                     answered ? answered->verdict : "");
@@ -180,8 +199,7 @@ void add_learn(programs::CommandLine& program) {
       "TRACE is an export of Nsight Systems ('nsys export --type sqlite'), a trace in Chrome's JSON form (PyTorch's\n"
       "profiler, Perfetto; FILE.gz too), a journal ('tutti run --journal') or a trace of 'tutti run --trace'. --out "
       "gets\n"
-      "machine.yaml, tasks.yaml and report.json, which 'check', 'capacity', 'predict' and 'run' take; their first "
-      "lines\n"
+      "machine.yaml, tasks.yaml and report.json; 'check', 'capacity' and 'run' take tasks.yaml. First lines "
       "say what was seen and what is a guess. Names of kernels are shortened to their last word; names of hosts, "
       "files\n"
       "and programs are left out. Work that comes less than three times is in no task.\n"

@@ -25,7 +25,9 @@ bool ByteSource::refill() {
   if (count <= 0) {
     int number = Z_OK;
     const char* text = gzerror(file, &number);
-    if (number != Z_OK && number != Z_STREAM_END) fault_ = *text != 0 ? text : "it ends early";
+    if (number == Z_OK || number == Z_STREAM_END) return false;
+    fault_ = *text != 0 ? text : "it ends early";
+    if (const std::size_t path = fault_.rfind(": "); path != std::string::npos) fault_.erase(0, path + 2);
     return false;
   }
   bytes_ = {buffer_.data(), static_cast<std::size_t>(count)};

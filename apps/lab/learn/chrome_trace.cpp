@@ -71,6 +71,9 @@ std::optional<RecordedKind> kind_of(const ChromeEvent& event) {
   return std::nullopt;
 }
 
+/// Whether an event is work of a GPU, whatever it does.
+bool is_of_gpu(const ChromeEvent& event) { return event.category.starts_with("gpu_mem"); }
+
 /// Takes the parser's calls, and keeps one event at a time.
 class ChromeHandler {
  public:
@@ -150,6 +153,8 @@ class ChromeHandler {
   [[nodiscard]] bool had_events() const { return had_events_; }
   [[nodiscard]] bool is_too_deep() const { return level_ > static_cast<int>(programs::kMostJsonLevels); }
   [[nodiscard]] std::size_t events() const { return events_; }
+  /// Work of GPUs of which nobody knows what it is.
+  [[nodiscard]] std::size_t unknown() const { return unknown_; }
 
  private:
   static bool fits(std::int64_t value) {
@@ -183,7 +188,10 @@ class ChromeHandler {
     ++events_;
     if (event_.phase != "X" || !event_.start || !event_.length || *event_.length < 0) return;
     const auto kind = kind_of(event_);
-    if (!kind) return;
+    if (!kind) {
+      unknown_ += is_of_gpu(event_) ? 1U : 0U;
+      return;
+    }
     TraceEntry entry{.kind = *kind, .start = *event_.start};
     if (__builtin_add_overflow(*event_.start, *event_.length, &entry.end))
       entry.end = std::numeric_limits<std::int64_t>::max();
@@ -207,7 +215,7 @@ class ChromeHandler {
   ChromeEvent event_;
   std::string key_, inner_key_;
   int level_ = 0, event_level_ = 2;
-  std::size_t events_ = 0;
+  std::size_t events_ = 0, unknown_ = 0;
   bool is_first_ = true, in_events_ = false, list_is_next_ = false, had_events_ = false;
 };
 
@@ -235,6 +243,11 @@ Expected<RecordedTrace> parse(ByteSource& source, const std::string& path) {
         "writes",
         {path, 0, 0});
   }
+  if (handler.unknown() > 0)
+    builder.note(
+        fmt::format("{} events of GPUs were left out: they are copies or settings of memory, and their names "
+                    "say neither 'HtoD', 'DtoH', 'PtoP' nor 'DtoD'",
+                    handler.unknown()));
   return std::move(builder).finish(std::string(kChromeSource), path);
 }
 

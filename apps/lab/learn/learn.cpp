@@ -2,14 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
 #include "apps/lab/learn/find_tasks.hpp"
 #include "apps/lab/learn/job_order.hpp"
+#include "apps/lab/learn/learned_tasks.hpp"
 #include "apps/lab/learn/replay.hpp"
 #include "model/base/quantile.hpp"
 #include "model/sharing/compile_machine.hpp"
+#include "sched/tasks/compile_tasks.hpp"
+#include "sched/tasks/wcet.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -82,6 +86,44 @@ Expected<ReplayError> judge(const RecordedTrace& trace, const RateFinder& finder
   return ReplayError{errors.size(), median(errors), quantile(errors, 0.95), quantile(errors, 1)};
 }
 
+/// Of each task, the longest job beside which nothing else ran, ns; 0: there is none.
+std::vector<std::int64_t> longest_undisturbed(const RecordedTrace& trace, const std::vector<LearnedTask>& tasks) {
+  const std::vector<RecordedOperation>& operations = trace.operations;  // by start
+  std::vector<std::int64_t> ended(operations.size() + 1, std::numeric_limits<std::int64_t>::min());
+  for (std::size_t i = 0; i < operations.size(); ++i) ended[i + 1] = std::max(ended[i], operations[i].end);
+  std::vector<std::int64_t> longest(tasks.size());
+  for (std::size_t task = 0; task < tasks.size(); ++task)
+    for (std::vector<std::uint32_t> job : tasks[task].jobs) {
+      std::erase(job, kMissing);
+      if (job.empty()) continue;
+      std::ranges::sort(job);
+      std::int64_t end = 0;
+      for (const std::uint32_t place : job) end = std::max(end, operations[place].end);
+      const std::size_t first = job.front(), past = job.back() + 1;
+      const bool is_alone = past - first == job.size() && ended[first] <= operations[first].start &&
+                            (past == operations.size() || operations[past].start >= end);
+      if (is_alone) longest[task] = std::max(longest[task], end - operations[first].start);
+    }
+  return longest;
+}
+
+/// Finds what the longest undisturbed job of each task took beyond the model, and what the model then promises of it.
+Expected<void> find_beyond(const RecordedTrace& trace, LearnedTrace& learned) {
+  const auto machine = compile(learned.machine.spec);
+  if (!machine) return tl::unexpected(machine.error());
+  const auto set = compile(learned_task_set(trace, learned.tasks, ""), *machine);
+  if (!set) return tl::unexpected(set.error());
+  const Planner& planner = planners().front();
+  const std::vector<std::int64_t> longest = longest_undisturbed(trace, learned.tasks);
+  for (std::size_t i = 0; i < learned.tasks.size(); ++i) {
+    LearnedTask& task = learned.tasks[i];
+    const std::int64_t promised = bound_job(set->tasks[i], *machine, planner).wcet.bound().count();
+    task.beyond = std::max<std::int64_t>(0, longest[i] - promised);
+    task.promised = promised + task.beyond;
+  }
+  return {};
+}
+
 /// What the model of a machine does not have.
 std::vector<std::string> notes_of(const RecordedTrace& trace, const TraceRates& rates) {
   std::vector<std::string> notes;
@@ -119,9 +161,9 @@ Expected<LearnedTrace> learn(const RecordedTrace& trace, const std::string& path
   LearnedTrace learned;
   learned.tasks = find_tasks(trace);
   if (learned.tasks.empty())
-    return invalid_input(fmt::format("none of its {} copies and kernels comes {} times at regular distances or in the "
-                                     "same order, so there is no task in it; "
-                                     "record more rounds of the program's work",
+    return invalid_input(fmt::format("none of its {} copies and kernels is work that comes {} times by a clock or in a "
+                                     "closed loop, so there is no task in it; record more rounds of the program's "
+                                     "work (what events at irregular times start is not learned)",
                                      trace.operations.size(), kLeastOccurrences),
                          {path, 0, 0});
   count_recognised(trace, learned);
@@ -131,6 +173,7 @@ Expected<LearnedTrace> learn(const RecordedTrace& trace, const std::string& path
   const auto replay = judge(trace, finder, learned.tasks);
   if (!replay) return tl::unexpected(replay.error());
   learned.replay = *replay;
+  if (const auto found = find_beyond(trace, learned); !found) return tl::unexpected(found.error());
   learned.notes = trace.notes;
   std::ranges::move(notes_of(trace, learned.rates), std::back_inserter(learned.notes));
   return learned;

@@ -98,11 +98,10 @@ class MachineMaker {
       machine_.guessed.push_back(fmt::format("copies to {}: as fast as from it", name));
     else if (!down.seen)
       machine_.guessed.push_back(fmt::format("copies from {}: as fast as to it", name));
+    if (up.seen) machine_.seen.push_back(fmt::format("{}: {:.2f} GB/s to it", name, up.rate.nominal.value));
+    if (down.seen) machine_.seen.push_back(fmt::format("{}: {:.2f} GB/s from it", name, down.rate.nominal.value));
     if (!up.seen && down.seen) up = down;
     if (!down.seen && up.seen) down = up;
-    if (up.seen)
-      machine_.seen.push_back(
-          fmt::format("{}: {:.2f} GB/s to it, {:.2f} from it", name, up.rate.nominal.value, down.rate.nominal.value));
     machine_.spec.links.push_back({"cpu0", name, up.rate, LinkBandwidth(down.rate)});
   }
 

@@ -51,6 +51,8 @@ struct LearnedTask {
   std::int64_t jitter = 0;               ///< ns, seen
   std::int64_t offset = 0;               ///< ns from the trace's first operation
   SeenTime length = {};                  ///< of a job, from its first operation to its last end
+  std::int64_t beyond = 0;               ///< ns that the longest undisturbed job took beyond the model's bound
+  std::int64_t promised = 0;             ///< ns, that bound with what was beyond
   std::vector<std::int64_t> jumps = {};  ///< ns, starts of the first jobs behind a jump of the recorder's clock
   std::uint64_t skipped = 0;             ///< periods without a job between two jobs
   std::vector<LearnedOperation> operations = {};      ///< by step, then by row, in order

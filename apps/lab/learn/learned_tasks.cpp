@@ -41,9 +41,9 @@ struct TaskRow {
   std::size_t begin, end;
 };
 
-/// A closed loop has no clock: what it does holds at the pace of its longest job.
+/// A closed loop has no clock: what it does holds at the pace of its longest job, as far as the model promises it.
 std::int64_t period_of(const LearnedTask& task) {
-  return task.release == Release::ClosedLoop ? std::max(task.period, task.length.worst) : task.period;
+  return task.release == Release::ClosedLoop ? std::max({task.period, task.length.worst, task.promised}) : task.period;
 }
 
 class LearnedTaskWriter {
@@ -64,6 +64,7 @@ class LearnedTaskWriter {
       while (at < task_->operations.size() && task_->operations[at].step == step) rows.push_back(next_row(at));
       add_step(rows, steps);
     }
+    if (task_->beyond > 0) add_host_step(task_->beyond, steps);
     spec.job = std::move(steps);
     return spec;
   }
@@ -78,14 +79,27 @@ class LearnedTaskWriter {
     return {row.begin, at};
   }
 
+  static void add_host_step(std::int64_t time, std::vector<StepSpec>& steps) {
+    StepSpec host;
+    host.host = HostStepSpec(duration(time));
+    steps.push_back(host);
+  }
+
+  /// The longest that a row took by itself, from the start of its first operation.
+  [[nodiscard]] std::int64_t length_of(TaskRow row) const {
+    const LearnedOperation &first = task_->operations[row.begin], &last = task_->operations[row.end - 1];
+    return (is_copy(first.kind) ? first.length.worst : 0) + (is_copy(last.kind) ? 0 : last.span.worst);
+  }
+
+  /// The rows of a batch start together, those of the trace when their host did. So the batch is as late as the row
+  /// that ends last asks for.
   void add_step(std::span<const TaskRow> rows, std::vector<StepSpec>& steps) {
-    std::int64_t gap = 0;
-    for (const TaskRow& row : rows) gap = std::max(gap, task_->operations[row.begin].gap.worst);
-    if (gap >= kNoHostWork && !steps.empty()) {
-      StepSpec host;
-      host.host = HostStepSpec(duration(gap));
-      steps.push_back(host);
+    std::int64_t end = 0, longest = 0;
+    for (const TaskRow& row : rows) {
+      end = std::max(end, task_->operations[row.begin].gap.worst + length_of(row));
+      longest = std::max(longest, length_of(row));
     }
+    if (end - longest >= kNoHostWork) add_host_step(end - longest, steps);
     StepSpec batch;
     batch.batch.emplace();
     std::set<std::string> names;
@@ -177,9 +191,10 @@ std::string learned_tasks_text(const TaskSetSpec& set, std::span<const LearnedTa
           source),
       "# Sizes are shares of 'scale': twice its value doubles all copies. Host steps are the longest gaps that "
       "were seen,",
-      "# without the time for which other jobs held the engine. Kernels spin for their time; streams have their names, "
-      "shortened.",
-      "# Guess: deadlines, since a trace shows none: each job ends before the next one of its task arrives."};
+      "# without the time for which other jobs held the engine; a last one is what the longest job that was alone took "
+      "beyond the rest.",
+      "# Kernels spin for their time; streams have their names, shortened.",
+      fmt::format("# Guess: {}.", kGuessedDeadlines)};
   for (const LearnedTask& task : tasks) comments.push_back(comment_on(task));
   return task_set_text(set, comments);
 }

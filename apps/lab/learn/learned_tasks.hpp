@@ -12,6 +12,11 @@ namespace tutti::internal {
 /// Parameter of which all sizes of learned copies are shares: another value scales all of them.
 inline constexpr const char* kScale = "scale";
 
+/// What stands for the deadlines that no trace shows.
+inline constexpr const char* kGuessedDeadlines =
+    "deadlines: each job ends before the next one of its task arrives, that of a closed loop at the pace of its "
+    "longest";
+
 /// The task set of learned tasks: a step of a job is a batch, the gap before it a step of the host. Kernels that follow
 /// each other in a stream are one; kernels are the registered `spin`, and streams have their names.
 /// @param machine  the file of the machine, relative to that of the tasks

@@ -1,6 +1,7 @@
 #include "apps/lab/learn/read_trace.hpp"
 
 #include <cctype>
+#include <filesystem>
 
 #include "apps/lab/learn/byte_source.hpp"
 #include "apps/lab/learn/chrome_trace.hpp"
@@ -35,6 +36,9 @@ bool may_be_json(const std::string& head) {
 
 Expected<RecordedTrace> read_trace(const std::string& path) {
   if (auto fault = fault_of_input(path, "a trace")) return tl::unexpected(std::move(*fault));
+  if (!std::filesystem::is_regular_file(path))
+    return invalid_input("this is no file but a pipe or a device, and a trace is read twice; write it to a file first",
+                         {path, 0, 0});
   const auto head = head_of(path);
   if (!head) return tl::unexpected(head.error());
   if (is_sqlite(*head)) return read_nsys_trace(path);

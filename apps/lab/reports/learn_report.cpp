@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/lab/learn/learned_tasks.hpp"
 #include "apps/table.hpp"
 #include "apps/tutti/reports/report.hpp"
 
@@ -54,6 +55,7 @@ LearnOutput learn_output(const RecordedTrace& trace, const LearnedTrace& learned
   for (const LearnedTask& task : learned.tasks) output.tasks.push_back(task_output(task));
   output.seen = learned.machine.seen;
   output.guessed = learned.machine.guessed;
+  output.guessed.emplace_back(kGuessedDeadlines);
   output.replay = {learned.replay.operations, learned.replay.median, learned.replay.most_of_95_percent,
                    learned.replay.largest};
   output.notes = learned.notes;

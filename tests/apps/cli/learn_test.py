@@ -2,7 +2,9 @@
 """`tutti learn`: a trace in, a machine, a task set and a verdict out. The traces are made up here, of work that is known."""
 import gzip
 import json
+import os
 import random
+import shutil
 import re
 import sqlite3
 import sys
@@ -78,7 +80,7 @@ class Learn(Programs):
     def test_what_is_written_is_checked_and_scaled(self):
         export(rounds(), self.folder / "t.sqlite")
         found = self.learned(self.folder / "t.sqlite")
-        self.assertEqual(json.loads(self.read("report.json")), found)
+        self.assertEqual(json.loads(self.read("report.json")), {**found, "machine_file": "machine.yaml", "tasks_file": "tasks.yaml"})
         tasks = self.folder / "out/tasks.yaml"
         # 2.4 ms of copies and 1.5 of kernels, with gaps, in 10 ms.
         answer = self.object_of(0, "check", tasks, "--json")
@@ -162,8 +164,43 @@ class Learn(Programs):
             run = self.tutti("learn", path, "--out", self.folder / "out")
             self.assertIn(run.returncode, (0, 2), f"{number}: {run.stderr}")
             if run.returncode == 2 and not run.stdout:
-                self.assertEqual(run.stderr.count("\n"), 1, run.stderr)
+                notes = [line for line in run.stderr.splitlines() if line.startswith("note: ")]
+                self.assertEqual(run.stderr.count("\n"), 1 + len(notes), run.stderr)
                 self.assertIn(f"{path}: ", run.stderr)
+
+    # The folder, the trace and the machine lie where nobody else should know.
+    def test_files_have_no_paths_and_no_old_questions(self):
+        secret = self.folder / "secret"
+        secret.mkdir()
+        trace = secret / "customer.json.gz"
+        trace.write_bytes(gzip.compress(chrome(rounds()).encode())[:-400])
+        shutil.copy(H200X4, secret / "other.yaml")
+        self.learned(trace, "--machine", secret / "other.yaml", code=2)
+        self.assertNotRegex(self.read("report.json") + self.read("tasks.yaml") + self.read("machine.yaml"), "secret|customer|" + self.folder.name)
+        self.assertEqual(json.loads(self.read("report.json"))["what_if"]["machine"], "other.yaml")
+        self.learned(trace, code=2)
+        self.assertFalse((self.folder / "out/what-if.yaml").exists())
+
+    def test_a_pipe_is_refused(self):
+        os.mkfifo(self.folder / "pipe")
+        run = self.tutti("learn", self.folder / "pipe", "--out", self.folder / "out")
+        self.assertEqual((run.returncode, run.stdout), (2, ""))
+        self.assertIn("this is no file but a pipe", run.stderr)
+
+    def test_what_is_left_out_is_said(self):
+        events = json.loads(chrome(rounds()))
+        events["traceEvents"] += [{"ph": "X", "cat": "gpu_memcpy", "name": "CopyHostToDevice", "pid": 0, "tid": 1, "ts": 5, "dur": 1, "args": {"bytes": 4}}] * 3
+        self.file(json.dumps(events), "t.json")
+        run = self.tutti("learn", self.folder / "t.json", "--out", self.folder / "out")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("note: 3 events of GPUs were left out", run.stderr)
+        self.assertRegex(run.stdout, "guess: deadlines: each job ends before the next one")
+
+    def test_a_refusal_says_what_was_damaged(self):
+        self.file(chrome(rounds(4))[:1400], "t.json")
+        run = self.tutti("learn", self.folder / "t.json", "--out", self.folder / "out")
+        self.assertEqual(run.returncode, 2)
+        self.assertRegex(run.stderr, r"note: the file ends early, or is damaged, at byte \d+[\s\S]*by a clock or in a closed loop")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <map>
+#include <span>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -13,8 +15,11 @@
 #include "apps/lab/learn/nsys_trace.hpp"
 #include "apps/lab/learn/trace_builder.hpp"
 #include "model/base/quantile.hpp"
+#include "model/planners/planner.hpp"
 #include "model/sharing/compile_machine.hpp"
+#include "sched/tasks/compile_tasks.hpp"
 #include "sched/tasks/task_yaml.hpp"
+#include "sched/tasks/wcet.hpp"
 #include "tests/support/made_up_trace.hpp"
 
 namespace tutti::internal {
@@ -130,8 +135,42 @@ TEST(MadeUpTraces, TasksAreFoundAsTheyAre) {
   EXPECT_LE(median(far), 0.05);
 }
 
+/// The longest job of a task beside which no operation of another one was active, ns.
+std::int64_t longest_alone(const LearnedTask& task, const RecordedTrace& trace) {
+  std::int64_t longest = 0;
+  for (const auto& job : task.jobs) {
+    std::int64_t start = std::numeric_limits<std::int64_t>::max(), end = 0;
+    for (const std::uint32_t place : job) {
+      if (place == kMissing) continue;
+      start = std::min(start, trace.operations[place].start);
+      end = std::max(end, trace.operations[place].end);
+    }
+    bool alone = true;
+    for (std::uint32_t place = 0; place < trace.operations.size() && alone; ++place)
+      alone = std::ranges::count(job, place) > 0 || trace.operations[place].end <= start ||
+              trace.operations[place].start >= end;
+    if (alone) longest = std::max(longest, end - start);
+  }
+  return longest;
+}
+
+/// What the files promise of each task by itself is no shorter than a job that was by itself.
+/// @return  tasks that had such a job
+int expect_bounds(const TaskStudy& study, const Topology& machine, std::span<const LearnedTask> tasks,
+                  const RecordedTrace& trace) {
+  int compared = 0;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const Wcet bound = bound_job(study.tasks.tasks[i], machine, planners().front()).wcet;
+    const std::int64_t longest = longest_alone(tasks[i], trace);
+    EXPECT_GE(bound.bound().count(), longest) << tasks[i].name;
+    compared += longest > 0 ? 1 : 0;
+  }
+  return compared;
+}
+
 // A machine and a task set that read back, whatever the trace.
 TEST(MadeUpTraces, FilesReadBack) {
+  int compared = 0;
   for (int seed = 100; seed < 100 + test::rounds(16); ++seed) {
     test::Random random(static_cast<std::uint64_t>(seed));
     const RecordedTrace what = recorded(test::random_trace(random));
@@ -147,8 +186,10 @@ TEST(MadeUpTraces, FilesReadBack) {
       ASSERT_TRUE(study) << study.error().text();
       EXPECT_EQ(study->tasks.tasks.size(), tasks.size());
       EXPECT_EQ(machine->gpus().size(), gpus);
+      if (gpus == what.gpus) compared += expect_bounds(*study, *machine, tasks, what);
     }
   }
+  EXPECT_GT(compared, 0);
 }
 
 TEST(MadeUpTraces, BothFormatsSayTheSame) {
@@ -206,6 +247,36 @@ TEST(Learn, FindsPeriodRatesAndTimesOfAPlainTask) {
   const auto link = std::ranges::find(learned->machine.spec.links, "gpu0", &LinkSpec::to);
   EXPECT_NEAR(link->bandwidth.nominal.value, 10e6 / 402e3, 0.01);  // no small copy says what the 2 us are
   EXPECT_LT(learned->replay.most_of_95_percent, 0.005);
+}
+
+// Two GPUs do the same, the second one 5 ms later: 402 us up, 5 us, a kernel of 6 ms. A job takes 11.407 ms, and what
+// is written of it is not promised sooner.
+TEST(Learn, RowsThatStartApartAreNoShorter) {
+  TraceBuilder builder;
+  for (int job = 0; job < 20; ++job)
+    for (const int gpu : {0, 1}) {
+      const std::int64_t start = 1'000'000 + 30'000'000LL * job + 5'000'000LL * gpu;
+      builder.add({.kind = RecordedKind::Up,
+                   .start = start,
+                   .end = start + 402'000,
+                   .bytes = 10'000'000,
+                   .gpu = gpu,
+                   .stream = 1});
+      TraceEntry kernel{.start = start + 407'000, .end = start + 6'407'000, .gpu = gpu, .stream = 1};
+      kernel.name = builder.name("work");
+      builder.add(kernel);
+    }
+  const RecordedTrace what = std::move(builder).finish("a made-up trace", "made up").value();
+  const auto learned = learn(what, "made up");
+  ASSERT_TRUE(learned) << learned.error().text();
+  ASSERT_EQ(learned->tasks.size(), 1U);
+  const auto machine = compile(learned->machine.spec);
+  ASSERT_TRUE(machine) << machine.error().text();
+  const auto set = compile(learned_task_set(what, learned->tasks, "m"), *machine);
+  ASSERT_TRUE(set) << set.error().text();
+  const auto promised = bound_job(set->tasks.front(), *machine, planners().front()).wcet.bound().count();
+  EXPECT_GE(promised, 11'407'000);
+  EXPECT_LE(promised, 11'407'000 + 500'000);
 }
 
 TEST(Learn, FindsALoopByItsPauses) {
