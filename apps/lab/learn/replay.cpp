@@ -5,7 +5,9 @@
 #include <deque>
 #include <limits>
 #include <map>
+#include <optional>
 #include <queue>
+#include <tuple>
 
 #include "apps/lab/learn/learned_machine.hpp"
 #include "model/machine/ports.hpp"
@@ -152,7 +154,12 @@ class Replay {
     copies_.push_back({work, *port, setup, static_cast<double>(recorded.bytes)});
     rates_are_old_ = true;
   }
-  [[nodiscard]] std::optional<PortId> port_of_copy(const RecordedOperation& copy) const {
+  [[nodiscard]] std::optional<PortId> port_of_copy(const RecordedOperation& copy) {
+    const auto [known, is_new] = ports_.try_emplace({copy.kind, copy.gpu, copy.to_gpu, copy.pageable});
+    if (is_new) known->second = find_port_of(copy);
+    return known->second;
+  }
+  [[nodiscard]] std::optional<PortId> find_port_of(const RecordedOperation& copy) const {
     const auto gpu = machine_->find_vertex(learned_gpu_name(copy.gpu));
     const auto other = machine_->find_vertex(copy.kind == RecordedKind::Peer ? learned_gpu_name(copy.to_gpu)
                                                                              : learned_memory_name(copy.pageable));
@@ -243,6 +250,7 @@ class Replay {
   std::vector<Engine> engines_;
   std::vector<ActiveCopy> copies_;
   std::priority_queue<ReplayEvent, std::vector<ReplayEvent>, std::greater<>> events_;
+  std::map<std::tuple<RecordedKind, std::uint16_t, std::uint16_t, bool>, std::optional<PortId>> ports_;
   std::map<std::vector<std::size_t>, std::vector<double>> known_rates_;
   SteadyRates steady_;
   std::uint64_t order_ = 0;
