@@ -11,6 +11,7 @@
 #include "runtime/api/tutti.h"
 #include "runtime/api/version.hpp"
 #include "runtime/core/backend.hpp"
+#include "runtime/core/held_memory.hpp"
 
 struct tutti_machine {
   tutti::Machine value;
@@ -54,6 +55,16 @@ struct tutti_change_requests {
 };
 struct tutti_stop {
   std::atomic<bool> value = false;
+};
+struct tutti_hold {
+  explicit tutti_hold(const void* the_address) : address(the_address) {
+    tutti::internal::HeldMemory::hold(the_address);
+  }
+  tutti_hold(const tutti_hold&) = delete;  // it is released once
+  tutti_hold& operator=(const tutti_hold&) = delete;
+  ~tutti_hold() { tutti::internal::HeldMemory::release(address); }
+
+  const void* address;
 };
 struct tutti_job {
   const tutti::Job& value;
@@ -151,6 +162,13 @@ tutti_task_set* made_set(const Make& make) noexcept {
   auto* set = made<tutti_task_set>(make);
   if (set != nullptr) guarded([&] { return set->names = set->value.tasks(), TUTTI_OK; });
   return set;
+}
+
+/// Frees a handle that may be the last on its runtime, whose held memory any thread may give back then.
+template <class Handle>
+void end(Handle* handle) noexcept {
+  delete handle;
+  internal::HeldMemory::give_back_abandoned();
 }
 
 std::string_view text_or_empty(const char* text) { return text == nullptr ? std::string_view{} : text; }
@@ -480,7 +498,7 @@ tutti_runtime* tutti_runtime_open(const tutti_machine* machine, const tutti_kern
     return tutti::Runtime::open(machine->value, tutti::kernels_of(kernels), options, tutti::text_or_empty(planner));
   });
 }
-void tutti_runtime_free(tutti_runtime* runtime) { delete runtime; }
+void tutti_runtime_free(tutti_runtime* runtime) { tutti::end(runtime); }
 
 tutti_buffer* tutti_buffer_allocate(tutti_runtime* runtime, const char* place, int64_t size) {
   if (runtime == nullptr) return tutti::refuse_null("the runtime"), nullptr;
@@ -519,7 +537,7 @@ void* tutti_buffer_bytes(const tutti_buffer* buffer) {
   return buffer == nullptr ? nullptr : tutti::bytes_of(buffer->value.bytes(), nullptr);
 }
 int64_t tutti_buffer_size(const tutti_buffer* buffer) { return buffer == nullptr ? 0 : buffer->value.size().count; }
-void tutti_buffer_free(tutti_buffer* buffer) { delete buffer; }
+void tutti_buffer_free(tutti_buffer* buffer) { tutti::end(buffer); }
 
 tutti_prepared_batch* tutti_prepare(tutti_runtime* runtime, const tutti_batch* batch,
                                     const tutti_stream_binding* bindings, size_t count, int in_flight) {
@@ -539,7 +557,7 @@ tutti_prepared_batch* tutti_prepare(tutti_runtime* runtime, const tutti_batch* b
     return runtime->value.prepare(batch->value, std::move(own), in_flight);
   });
 }
-void tutti_prepared_batch_free(tutti_prepared_batch* batch) { delete batch; }
+void tutti_prepared_batch_free(tutti_prepared_batch* batch) { tutti::end(batch); }
 
 tutti_status tutti_batch_op(tutti_prepared_batch* batch, tutti_batch_result* result) {
   return tutti::guarded([&] {
@@ -568,7 +586,7 @@ tutti_status tutti_batch_op_synchronize(tutti_batch_run* run, tutti_batch_result
     });
   });
 }
-void tutti_batch_run_free(tutti_batch_run* run) { delete run; }
+void tutti_batch_run_free(tutti_batch_run* run) { tutti::end(run); }
 
 tutti_task_set* tutti_task_set_load(const char* path) {
   return tutti::made_set([&] { return tutti::TaskSet::load(std::string(tutti::text_or_empty(path))); });
@@ -679,6 +697,14 @@ const void* tutti_launch_read(const tutti_kernel_launch* launch, size_t position
 void* tutti_launch_written(const tutti_kernel_launch* launch, size_t position, size_t* size) {
   return tutti::memory_at(launch, &tutti::KernelLaunch::writes, position, size);
 }
+
+tutti_hold* tutti_hold_new(const void* address) {
+  if (address == nullptr) return tutti::refuse_null("the address"), nullptr;
+  tutti_hold* made = nullptr;
+  tutti::guarded([&] { return made = new tutti_hold(address), TUTTI_OK; });
+  return made;
+}
+void tutti_hold_free(tutti_hold* hold) { delete hold; }
 
 tutti_stop* tutti_stop_new(void) {
   tutti_stop* made = nullptr;

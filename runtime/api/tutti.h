@@ -289,6 +289,17 @@ typedef struct tutti_kept_buffers tutti_kept_buffers;
  *  @param size  result; may be null */
 TUTTI_C_API void* tutti_kept_buffer(const tutti_kept_buffers* buffers, const char* name, size_t* size);
 
+/** Keeps memory that a kernel or a callback was lent. */
+typedef struct tutti_hold tutti_hold;
+/** Holds the memory of the library at this address, while it is lent: it stays until the hold is freed, also where its
+ * run, its batch or its buffer ends before. Jobs that still run write it as before. Memory of the program is not held
+ * by this: `released` of `tutti_buffer_wrap` is called when it is neither used nor held. Any thread.
+ *  @param address  of any byte of the memory, of the host or of a GPU */
+TUTTI_C_API tutti_hold* tutti_hold_new(const void* address);
+/** Frees a hold. The last one in a buffer that has ended gives its memory back, at once or, while its runtime or its
+ * run goes on, with the next buffer that ends there. Any thread. */
+TUTTI_C_API void tutti_hold_free(tutti_hold* hold);
+
 /** Record of a job. */
 typedef struct tutti_job_record {
   size_t task;

@@ -6,6 +6,7 @@
 
 #include "model/base/ids.hpp"
 #include "model/base/units.hpp"
+#include "runtime/core/held_memory.hpp"
 
 namespace tutti::internal {
 
@@ -29,7 +30,7 @@ class BufferSource {
   virtual void give_back(const BufferView& memory) noexcept = 0;
 };
 
-/// Sole owner of memory of the machine.
+/// Sole owner of memory of the machine. Memory that a program holds by its address is given back behind the last hold.
 class Buffer {
  public:
   Buffer() = default;
@@ -43,7 +44,12 @@ class Buffer {
   Buffer(const Buffer&) = delete;  // device memory is never duplicated by accident
   Buffer& operator=(const Buffer&) = delete;
   ~Buffer() {
-    if (source_) source_->give_back(memory_);
+    if (!source_) return;
+    if (HeldMemory::is_used()) {
+      HeldMemory::give_back(memory_, std::move(source_));
+    } else {
+      source_->give_back(memory_);
+    }
   }
 
   [[nodiscard]] const BufferView& view() const { return memory_; }

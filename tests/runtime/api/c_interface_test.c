@@ -516,6 +516,24 @@ typedef struct ending {
   int ready, failed;
 } ending;
 
+/* 12 MB, so that memory that was given back is none of the program any more. */
+static void held_memory_stays(void) {
+  tutti_machine* machine = tutti_machine_parse(
+      "{version: 1, machine: {name: m, vertices: {mem0: {kind: memory}, gpu0: {kind: gpu}}, "
+      "links: [{from: mem0, to: gpu0, bandwidth: 12 GB/s, back: 12 GB/s}]}}");
+  tutti_runtime* runtime = tutti_runtime_open(machine, NULL, TUTTI_SIMULATED, NULL);
+  tutti_buffer* buffer = tutti_buffer_allocate(runtime, "mem0", 12000000);
+  unsigned char* bytes = tutti_buffer_bytes(buffer);
+  tutti_hold* hold = tutti_hold_new(bytes + 6000000);
+  check(hold != NULL, "memory is held at any of its bytes");
+  bytes[11999999] = 7;
+  tutti_buffer_free(buffer);
+  tutti_runtime_free(runtime);
+  tutti_machine_free(machine);
+  check(bytes[11999999] == 7, "and stays when its buffer and its runtime are gone");
+  tutti_hold_free(hold);
+}
+
 static int fail_second(const tutti_job* job, size_t step, void* user) {
   (void)step;
   if (tutti_job_index(job) == 3) tutti_stop_request(((ending*)user)->stop);
@@ -629,6 +647,8 @@ static void nulls_are_refused(void) {
   tutti_trigger_free(NULL);
   check(refused(tutti_shared_trigger_fire(NULL), "the trigger is null"), "no trigger to fire");
   tutti_shared_trigger_free(NULL);
+  check(tutti_hold_new(NULL) == NULL && refused(TUTTI_INVALID_INPUT, "the address is null"), "no memory to hold");
+  tutti_hold_free(NULL);
   tutti_stop_request(NULL);
   tutti_stop_free(NULL);
   tutti_verdict_free(NULL);
@@ -649,6 +669,7 @@ int main(int argc, char** argv) {
   buffers_have_names();
   newest_of_a_ring();
   triggers_release_jobs(argv[1]);
+  held_memory_stays();
   a_run_is_stopped();
   a_refused_set_has_remedies();
   nulls_are_refused();

@@ -19,6 +19,7 @@ import tempfile
 import threading
 import time
 import unittest
+import weakref
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "tests/support"), str(ROOT / "runtime/api/python")]
@@ -46,6 +47,16 @@ def library(name):
         return importlib.import_module(name)
     except ImportError:
         return None
+
+
+# Memory of this size that was given back is no longer mapped: to look at it ends the program.
+LARGE = 12_000_000
+KEEPERS = [lambda memory: memory.view(), lambda memory: memory.view()[LARGE // 2:].cast("I"), *([library("numpy").asarray] if library("numpy") else [])]
+
+
+def large_memory():
+    """Of the program. It takes weak references."""
+    return (ctypes.c_uint8 * LARGE)()
 
 
 def total(launch):
@@ -373,13 +384,53 @@ class Runs(unittest.TestCase):
             pickle.dumps(memory)
         self.assertRegex(str(record.exceptions), "something holds memory of the run")
 
-    # It says so, since looking into the view would end the program.
+    # It says so: another job may have written there.
     def test_a_view_that_is_kept_is_seen(self):
         kept = []
         for keep, faults in ((kept.append, 1), (lambda view: kept.append(bytes(view)), 0)):
             record = self.counting().run(jobs=2, programs={"count": tutti.Program(on_finished=lambda job, f=keep: f(job.buffer("sum").view().cast("I")))})
             self.assertEqual(len(record.exceptions), faults)
             kept.clear()
+
+    def keeping(self, keep, program=None, **options):
+        """Runs a set with large buffers. Returns the memory of its kernel that it keeps, and a copy made there."""
+        kept, copies = [], []
+
+        def kernel(launch):
+            if not kept:
+                kept.extend(keep(memory) for memory in launch.reads)
+                copies.extend(bytes(memory) for memory in kept)
+
+        task = TOTALS["tasks"][0]
+        sizes = {name: buffer | {"size": f"{LARGE} B"} for name, buffer in task["buffers"].items() if name in ("numbers", "there")}
+        tasks = {"tasks": [task | {"period": "20 ms", "buffers": task["buffers"] | sizes}]}
+        record = tutti.TaskSet.make(tutti.Machine.make(STATION), tasks).check().run(
+            jobs=2, kernels={"total": kernel}, programs={"sum": program} if program else {}, **options)
+        self.assertRegex(str(record.exceptions), "something holds memory of the run")
+        return kept, copies
+
+    def test_memory_that_a_kernel_keeps_stays(self):
+        for keep in KEEPERS:
+            kept, copies = self.keeping(keep)
+            gc.collect()
+            self.assertEqual([bytes(memory) for memory in kept], copies)
+            self.assertNotEqual(copies, [])
+
+    # As long as the last of it, and no longer.
+    def test_memory_of_the_program_that_a_callback_keeps_stays(self):
+        for keep in KEEPERS:
+            for given in (lambda memory: {"memory": {"numbers": [memory]}}, lambda memory: {"rings": {"numbers": tutti.Ring([memory, *([large_memory()] * 3)])}}):
+                memory, kept = large_memory(), []
+                is_there, program = weakref.ref(memory), given(memory)
+                del memory
+                self.keeping(keep, tutti.Program(on_finished=lambda job, keep=keep, kept=kept: kept.append(keep(job.buffer("numbers"))), **program))
+                del program
+                gc.collect()
+                self.assertEqual(bytes(kept[0])[-1:], bytes(1))
+                self.assertIsNotNone(is_there())
+                kept.clear()
+                gc.collect()
+                self.assertIsNone(is_there())
 
     # A job that no function has had is none that was met.
     def test_an_exception_may_be_odd(self):
@@ -524,6 +575,51 @@ class Batches(unittest.TestCase):
         del runtime, buffer
         gc.collect()
         self.assertEqual((bytes(view), ctypes.addressof(ctypes.c_uint8.from_buffer(view))), (bytes(range(8)), address))
+
+    LARGE_BATCH = {"streams": [{"from": "mem0", "to": "gpu0", "size": f"{LARGE} B", "kernel": {"name": "keep", "time": "100 us"}}]}
+
+    def test_memory_that_a_kernel_keeps_stays(self):
+        def prepared(kernels):
+            tutti.Runtime.open(self.machine, kernels=kernels).prepare(tutti.Batch.make(self.machine, self.LARGE_BATCH)).run()
+
+        def by_itself(kernels):
+            tutti.Batch.make(self.machine, self.LARGE_BATCH).run(kernels=kernels)
+
+        for run in (prepared, by_itself):
+            for keep in KEEPERS:
+                kept = []
+                run({"keep": lambda launch, keep=keep, kept=kept: kept.append(keep(launch.reads[0]))})
+                gc.collect()
+                self.assertEqual(bytes(kept[0]).count(0), len(bytes(kept[0])))
+
+    # Two batches have it, one after the other.
+    def test_memory_of_the_program_that_a_kernel_keeps_stays(self):
+        for keep in KEEPERS:
+            memory, kept = large_memory(), []
+            is_there = weakref.ref(memory)
+            runtime = tutti.Runtime.open(self.machine, kernels={"keep": lambda launch, keep=keep, kept=kept: kept.append(keep(launch.reads[0]))})
+            batch = tutti.Batch.make(self.machine, self.LARGE_BATCH)
+            bindings = [tutti.Binding(source=runtime.allocate("mem0", LARGE), destination=runtime.wrap("gpu0", memory))]
+            del memory
+            for _ in range(2):
+                runtime.prepare(batch, bindings).run()
+            del runtime, bindings
+            gc.collect()
+            self.assertEqual(bytes(kept[0]), bytes(kept[1]))
+            del kept[0]
+            gc.collect()
+            self.assertIsNotNone(is_there())
+            kept.clear()
+            gc.collect()
+            self.assertIsNone(is_there())
+
+    # Nothing is kept, so nothing waits: the second batch has room.
+    def test_memory_that_nobody_keeps_goes_with_its_batch(self):
+        small = STATION["machine"]["vertices"] | {"gpu0": {"kind": "gpu", "memory": f"{LARGE} B"}}
+        machine = tutti.Machine.make({"machine": STATION["machine"] | {"vertices": small}})
+        runtime = tutti.Runtime.open(machine, kernels={"keep": lambda launch: launch.reads[0].view()})
+        for _ in range(3):
+            runtime.prepare(tutti.Batch.make(machine, self.LARGE_BATCH)).run()
 
     # A tensor that is lent holds its buffer; one that nobody took is given back, and so is one that is refused.
     def test_buffers_are_tensors_and_tensors_buffers(self):

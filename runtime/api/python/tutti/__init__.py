@@ -564,7 +564,7 @@ class _Run(_Callbacks):
 
     def __init__(self, kernels, device_kernels, programs, *, jobs=0, until_ns=0, backend="sim", seed=0, triggers=(), journal=None,
                  journal_size=0, journal_files=0, stop=None):
-        super().__init__(_Loan())
+        super().__init__(_Loan({}))
         self.record = RunRecord([], exceptions=self.exceptions)
         self._kernels = self._table({**kernels}, {**device_kernels})
         programs, triggers = {**programs}, {**dict(triggers)}
@@ -633,4 +633,5 @@ class _Run(_Callbacks):
         rings = {**program.rings}
         table = (_TaskRing * max(len(rings), 1))(*((_encoded(name), _handle_of(Ring, ring)) for name, ring in rings.items()))
         into.memory, into.memory_count, into.rings, into.ring_count = array, len(slots), table, len(rings)
-        self._kept += [slots, array, rings, table]
+        self._kept += [array, table]
+        self._loan.of_program += [slots, rings]

@@ -196,6 +196,11 @@ class PreparedBatch(_Handle):
         """Issues it; it starts when everything issued before is finished."""
         return BatchRun._of(self._runtime._checked("batch_op_async", self._handle), _batch=self)
 
+    def __del__(self):
+        if self._at:
+            self._runtime._callbacks.holds.clear()  # arrays that are kept have theirs
+        super().__del__()
+
 
 class BatchRun(_Handle):
     """One run of a prepared batch. One that is dropped runs to its end."""

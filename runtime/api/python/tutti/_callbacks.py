@@ -12,10 +12,30 @@ import typing
 from ._interface import Error, _DEVICE_KERNEL, _HOST_KERNEL, _Handle, _array_of, _call, _encoded, _library, _size, _view_of
 
 
+class _Hold(_Handle):
+    """Memory of the library at an address stays."""
+
+    _free = "hold_free"
+
+
 class _Loan:
-    """That memory of a run is there. What has the memory holds it, so whether something does is seen behind the run."""
+    """Memory of a run, and of the program in it. What has some of it has the loan: whether something does is seen behind the run, and
+    the memory stays as long."""
 
     is_over = False
+
+    def __init__(self, made: dict[int, _Hold]):
+        """made: holds that other loans share, by address; what made them forgets them."""
+        self._made = made
+        self._holds: dict[int, _Hold] = {}
+        self.of_program: list = []  # goes after the holds of it
+
+    def hold(self, address: int):
+        """Before another library gets an address."""
+        if address not in self._holds:
+            if (hold := self._made.get(address)) is None:
+                hold = self._made[address] = _Hold._of(_call("hold_new", address))
+            self._holds[address] = hold
 
     def __reduce__(self):
         raise TypeError("memory of a run is neither copied so nor pickled; keep its bytes, such as bytes(memory.view())")
@@ -23,13 +43,14 @@ class _Loan:
 
 @dataclasses.dataclass(frozen=True)
 class HostMemory:
-    """Memory of the host, for NumPy (`numpy.asarray`) and whatever else takes the array interface. Nothing is copied: what
-    a callback keeps of it, other jobs write, and behind the run it is gone. Keep copies, such as `bytes(memory.view())`."""
+    """Memory of the host, for NumPy (`numpy.asarray`) and whatever else takes the array interface. Nothing is copied: other jobs
+    write what a callback keeps of it, and it stays until the last array or view of it is gone. Keep copies, such as
+    `bytes(memory.view())`."""
 
     address: int
     size: int
     read_only: bool
-    _loan: _Loan = dataclasses.field(default_factory=_Loan, repr=False, compare=False)
+    _loan: _Loan = dataclasses.field(default_factory=lambda: _Loan({}), repr=False, compare=False)
 
     @property
     def __array_interface__(self) -> dict:
@@ -42,6 +63,8 @@ class HostMemory:
     def _where(self) -> int:
         if self._loan.is_over:
             raise Error("the run is over, or the kernel that this memory was lent to; copy what you keep of it there")
+        if self.size:
+            self._loan.hold(self.address)
         return self.address
 
 
@@ -91,6 +114,7 @@ class _Callbacks:
     def __init__(self, loan: _Loan | None = None):
         """loan: that of the memory of kernels; None: it is lent until they return."""
         self._loan, self._kept, self.exceptions = loan, list[typing.Any](), list[Exception]()
+        self.holds = dict[int, _Hold]()  # of memory that kernels are lent until they return
         self._ending: BaseException | None = None
 
     def _table(self, kernels, device_kernels) -> _Kernels:
@@ -99,7 +123,7 @@ class _Callbacks:
             host, device = _HOST_KERNEL(), _DEVICE_KERNEL()
             if name in kernels:
                 host = self._calling(_HOST_KERNEL, kernels[name], lambda launch, _: [
-                    _launch(launch, lambda *of: HostMemory(*of, self._loan or _Loan()))])
+                    _launch(launch, lambda *of: HostMemory(*of, self._loan or _Loan(self.holds)))])
             if name in device_kernels:
                 device = self._calling(_DEVICE_KERNEL, device_kernels[name], lambda launch, stream, _: [_launch(launch, DeviceMemory), stream or 0])
             _call("kernels_add", table._handle, _encoded(name), host, device, None)

@@ -135,6 +135,7 @@ _FUNCTIONS = {
     "ring_complete": (ctypes.c_int, _c, _size), "ring_is_free": (ctypes.c_int, _c, _size), "ring_free": (None, _c),
     "trigger_new": (_c,), "trigger_fire": (None, _c), "trigger_free": (None, _c),
     "shared_trigger_open": (_c, _text), "shared_trigger_fire": (ctypes.c_int, _c), "shared_trigger_free": (None, _c),
+    "hold_new": (_c, _c), "hold_free": (None, _c),
     "stop_new": (_c,), "stop_request": (None, _c), "stop_free": (None, _c),
     "run": (ctypes.c_int, _c, ctypes.POINTER(_RunOptions), ctypes.POINTER(_Summary)),
     "change_requests_new": (_c, _c), "change_requests_post": (ctypes.c_int, _c, _i64, _text, _text), "change_requests_free": (None, _c),
