@@ -7,7 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "model/base/expects.hpp"
 #include "model/base/random.hpp"
+#include "model/batch/execution_plan.hpp"
 #include "model/batch/safe_bound.hpp"
 #include "model/planners/all_at_once.hpp"
 #include "model/planners/completion_aligned.hpp"
@@ -55,14 +57,15 @@ class GateSearch {
     }
   }
 
-  /// The published plan, unless the search finds one that is clearly sooner.
+  /// The published plan, unless the search finds one whose latest finish is clearly sooner.
+  /// @pre guaranteed rates are loaded.
   void search_beyond_aligned(Effort effort) {
     plan_completion_aligned(simulation_, {});
     take_gates_of_last_run();
     const double wanted = kWorthwhile * length();
     if (wanted > least_length_ns()) {
       search(effort);
-      if ((bound_ ? value_ : simulation_.latency_ns()) < wanted) return;
+      if (value_ < wanted) return;
     }
     plan_completion_aligned(simulation_, {});
   }
@@ -81,6 +84,15 @@ class GateSearch {
     }
     open_at_once();
     simulation_.run_forward(workspace_.best);
+  }
+
+  /// Lower bound of a plan's length: that of any queue alone, and the time in which the busiest capacity carries all
+  /// its bytes. Nominal rates may be measured ones, which owe nothing to capacities.
+  [[nodiscard]] double least_length_ns() const {
+    double least = bound_ ? busiest_capacity_ns() : 0;
+    for (std::size_t c = 0; c < simulation_.queue_count(); ++c)
+      least = std::max(least, simulation_.transfers_alone_ns(c) + simulation_.kernels_ns(c));
+    return least + simulation_.batch_setup_ns();
   }
 
  private:
@@ -113,15 +125,6 @@ class GateSearch {
 
   /// Lower bound of `judged`: no batch is shorter on the faster machine than in proportion, but for anomalies.
   [[nodiscard]] double judged_at_least(double length) const { return length * (1 + 1 / (1 + spread_)) / 2; }
-
-  /// Lower bound of a plan's length: that of any queue alone, and the time in which the busiest capacity carries all
-  /// its bytes. Nominal rates may be measured ones, which owe nothing to capacities.
-  [[nodiscard]] double least_length_ns() const {
-    double least = bound_ ? busiest_capacity_ns() : 0;
-    for (std::size_t c = 0; c < simulation_.queue_count(); ++c)
-      least = std::max(least, simulation_.transfers_alone_ns(c) + simulation_.kernels_ns(c));
-    return least + simulation_.batch_setup_ns();
-  }
 
   [[nodiscard]] double busiest_capacity_ns() const {
     const std::span<const double> capacities = simulation_.bandwidth().capacities();
@@ -223,10 +226,75 @@ class GateSearch {
   Random random_;
 };
 
+/// The plans of one batch at nominal rates: the one whose latest finish is the soonest, but for 0.5 %.
+class BestPromise {
+ public:
+  BestPromise(BatchSimulation& loaded, const Batch& batch)
+      : loaded_(loaded), promised_{batch, {}, RateRule::MaxMin, loaded.basis(), {}, {}} {}
+
+  void choose(Effort effort) {
+    plan_completion_aligned(loaded_, {});
+    latest_ = latest_of_last_run();
+    if (kWorthwhile * latest_ > least_latest_ns()) {
+      plan_gate_search(loaded_, effort);
+      consider_last_run();
+      // A search at nominal rates keeps to predicted lengths: a plan that it started from may have the sooner bound.
+      plan_all_at_once(loaded_, {});
+      consider_last_run();
+      plan_time_division(loaded_, {});
+      consider_last_run();
+    }
+    if (gates_.empty()) {
+      plan_completion_aligned(loaded_, {});
+    } else {
+      loaded_.run_forward(gates_);
+    }
+  }
+
+ private:
+  void consider_last_run() {
+    const double wanted = kWorthwhile * latest_;
+    if (loaded_.latency_ns() >= wanted) return;  // no plan is promised sooner than predicted
+    const double latest = latest_of_last_run();
+    if (latest >= wanted) return;
+    latest_ = latest;
+    gates_.assign(loaded_.gates().begin(), loaded_.gates().end());
+  }
+
+  /// Latest finish of the plan that the last run comes to, ns: with gates in whole nanoseconds, as `plan` makes it.
+  double latest_of_last_run() {
+    const Duration predicted = round_up_ns(loaded_.latency_ns());
+    loaded_.rerun_forward();
+    promised_.timeline = make_timeline(promised_.machine(), promised_.batch, loaded_);
+    promised_.timeline.latency = std::max(promised_.timeline.latency, predicted);
+    return as_ns(latest_finish(promised_).batch);
+  }
+
+  /// Lower bound of every plan's latest finish.
+  [[nodiscard]] double least_latest_ns() const {
+    BatchSimulation guaranteed;
+    guaranteed.load(promised_.machine(), Basis::Guaranteed, promised_.batch, promised_.rates);
+    return GateSearch(guaranteed).least_length_ns();
+  }
+
+  BatchSimulation& loaded_;
+  ExecutionPlan promised_;
+  double latest_ = 0;          ///< finish of the plan that is chosen
+  std::vector<double> gates_;  ///< of the plan that is chosen; none: the published one
+};
+
 }  // namespace
 
 void plan_gate_search(BatchSimulation& loaded, Effort effort) { GateSearch(loaded).search(effort); }
 
-void plan_best(BatchSimulation& loaded, Effort effort) { GateSearch(loaded).search_beyond_aligned(effort); }
+void plan_best(BatchSimulation& loaded, Effort effort) {
+  TUTTI_EXPECTS(loaded.basis() == Basis::Guaranteed, "at nominal rates the latest finish needs the batch too");
+  GateSearch(loaded).search_beyond_aligned(effort);
+}
+
+void plan_best_of_batch(BatchSimulation& loaded, const Batch& batch, Effort effort) {
+  if (loaded.basis() == Basis::Guaranteed) return plan_best(loaded, effort);
+  BestPromise(loaded, batch).choose(effort);
+}
 
 }  // namespace tutti::internal

@@ -1,4 +1,5 @@
 #pragma once
+#include "model/batch/batch.hpp"
 #include "model/batch/batch_simulation.hpp"
 #include "model/planners/effort.hpp"
 
@@ -26,12 +27,25 @@ namespace tutti::internal {
 /// @heuristic
 void plan_gate_search(BatchSimulation& loaded, Effort effort);
 
-/// The plan of `completion_aligned`, unless that of `gate_search` is more than 0.5 % sooner: by its latest finish where
-/// rates are guaranteed, by its predicted length where they are nominal.
+/// The plan of `completion_aligned`, unless the latest finish of `gate_search`'s is more than 0.5 % sooner.
 ///
 /// Where no gates could be so much sooner, nothing is searched.
 ///
+/// @pre guaranteed bandwidths are loaded; nominal ones: `plan_best_of_batch`.
 /// @heuristic
 void plan_best(BatchSimulation& loaded, Effort effort);
+
+/// `plan_best` at the loaded bandwidths, whichever they are.
+///
+/// At nominal ones plans are judged by their latest finishes at guaranteed ones too, since a plan is promised by these.
+/// There `gate_search` keeps to predicted lengths, and one of the plans that it starts from takes its place where that
+/// plan's latest finish is more than 0.5 % sooner. So no plan of `completion_aligned`, `all_at_once`, `time_division`,
+/// `gate_search` is promised sooner by more than 0.5 %.
+///
+/// It allocates memory for the bounds at every call.
+///
+/// @param batch  the loaded one
+/// @heuristic
+void plan_best_of_batch(BatchSimulation& loaded, const Batch& batch, Effort effort);
 
 }  // namespace tutti::internal

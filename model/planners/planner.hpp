@@ -31,7 +31,7 @@ struct Planner {
 [[nodiscard]] const Planner* find_planner(std::string_view name);
 
 /// Predicts the length of a batch; the caller's workspace then holds the times of its streams. It allocates nothing
-/// once the workspace has seen a batch of this size.
+/// once the workspace has seen a batch of this size, but for `best` at nominal rates, which weighs bounds.
 ///
 /// @param effort  of a planner that searches
 /// @return ns from the batch's start to its last completion, unrounded, set-up included, margin not.

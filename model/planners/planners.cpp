@@ -42,7 +42,11 @@ const Planner* find_planner(std::string_view name) {
 
 double predict(const Planner& planner, const Batch& batch, Basis basis, BatchSimulation& workspace, Effort effort) {
   workspace.load(batch.machine(), basis, batch, planner.rates);
-  planner.arrange(workspace, effort);
+  if (planner.arrange == plan_best) {
+    plan_best_of_batch(workspace, batch, effort);
+  } else {
+    planner.arrange(workspace, effort);
+  }
   return workspace.latency_ns();
 }
 

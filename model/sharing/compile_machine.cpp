@@ -1,5 +1,10 @@
 #include "model/sharing/compile_machine.hpp"
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+#include <vector>
+
 #include <fmt/format.h>
 
 #include "model/base/faults.hpp"
@@ -7,6 +12,8 @@
 #include "model/machine/ports.hpp"
 #include "model/sharing/background_load.hpp"
 #include "model/sharing/below_table.hpp"
+#include "model/sharing/lower_capacity.hpp"
+#include "model/sharing/steady_rates.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -49,6 +56,43 @@ std::vector<Error> notes_on(const Topology& machine, std::span<const double> bef
   return notes;
 }
 
+/// The combination of the table that asks most of a link.
+struct MostAsked {
+  double load = 0;  ///< GB/s
+  double part = 0;  ///< of the link's nominal bandwidth
+  const PortRates* row = nullptr;
+};
+
+/// Sentences on rows that are clearly above what the links carry: each row counts at the link that it exceeds most, and
+/// each link has one sentence, on its worst row. Shared capacities are left out: they are fitted to many rows at once,
+/// and single rows of sound measurements are above them by more.
+std::vector<Error> notes_on_rows_above(const Topology& machine) {
+  constexpr double kClearly = 1.05;  // fitted links are off by less
+  const auto links = machine.capacities(Basis::Nominal).first(machine.links().size());
+  std::vector<MostAsked> most(links.size());
+  for (const PortRates& row : machine.table()->entries()) {
+    if (!can_be_active(machine, row.ports)) continue;
+    const std::vector<PortId> ports = list_of(row.ports);
+    const std::vector<double> load = loads_of(machine, links_of(machine, ports), row.rates);
+    std::size_t worst = 0;
+    for (std::size_t l = 1; l < links.size(); ++l)
+      if (load[l] / links[l] > load[worst] / links[worst]) worst = l;
+    const double part = load[worst] / links[worst];
+    if (part > std::max(kClearly, most[worst].part)) most[worst] = {load[worst], part, &row};
+  }
+  std::vector<Error> notes;
+  for (std::size_t l = 0; l < most.size(); ++l) {
+    if (most[l].row == nullptr) continue;
+    Error& note = notes.emplace_back();
+    note.message = fmt::format(
+        "with [{}] active the table puts {:.4g} GB/s on {}, whose nominal bandwidth is {:.4g}; one of the two is "
+        "wrong, and predictions use the first",
+        names_of(machine, most[l].row->ports), most[l].load, machine.capacity_name(CapacityId(l)), links[l]);
+    note.field = path_of("table", machine.table()->row(most[l].row->ports) - 1);
+  }
+  return notes;
+}
+
 Error note_on_margin(double relative) {
   return {ErrorCode::InvalidInput,
           fmt::format("a margin of {:g} is {:g} %, which makes each bound {:g} times as long; did you mean {:g}?",
@@ -76,14 +120,17 @@ std::vector<Error> notes_on_links(std::span<const LinkSpec> links) {
   return notes;
 }
 
-/// Lowers guaranteed bandwidths until the graph guarantees no more than any row of the table.
+/// Lowers guaranteed bandwidths until the graph guarantees no more than any row of the table, and notes where a row is
+/// clearly above the graph.
 Topology held_below_table(Topology machine) {
   if (machine.table() == nullptr) return machine;
   const auto capacities = machine.capacities(Basis::Guaranteed);
   const std::vector<double> before(capacities.begin(), capacities.end());
   BelowTable below(machine);
   machine = below.lower(std::move(machine));
-  return machine.with_notes(notes_on(machine, before, below));
+  std::vector<Error> notes = notes_on(machine, before, below);
+  std::ranges::move(notes_on_rows_above(machine), std::back_inserter(notes));
+  return machine.with_notes(std::move(notes));
 }
 
 }  // namespace

@@ -102,12 +102,25 @@ class TableMaker {
     for (auto& [streams, row] : classes) {
       if (row.sums.empty()) add(row, streams, rates(streams));
       rows.push_back({streams, {}, row.source});
-      for (const PortId port : streams) {
-        const auto& [sum, count] = row.sums.at(role(streams, port));
-        rows.back().rates.push_back(to_digits(sum / count, kTableDigits));
+      for (const PortId port : streams) rows.back().rates.push_back(rate_in(row, streams, port));
+    }
+    cap(rows);
+    return rows;
+  }
+
+  /// Caps interpolated rates at those of each copy alone: others may only slow it down, and corrections overshoot.
+  void cap(std::vector<PortRates>& rows) const {
+    std::map<PortSet, double> alone;
+    for (const PortRates& row : rows)
+      if (row.ports.size() == 1) alone.emplace(row.ports, row.rates.front());
+    for (PortRates& row : rows) {
+      if (row.source != RateSource::Interpolated) continue;
+      std::size_t next = 0;
+      for (const PortId port : row.ports) {
+        double& rate = row.rates[next++];
+        rate = std::min(rate, alone.at(class_of(PortSet(port))));
       }
     }
-    return rows;
   }
 
   using Role = std::pair<std::uint32_t, std::uint32_t>;  // group; direction, and whether its GPU does both
@@ -115,6 +128,12 @@ class TableMaker {
     RateSource source = RateSource::Interpolated;
     std::map<Role, std::pair<double, double>> sums;  // of rates, and how many
   };
+
+  /// Mean rate of a copy in the combinations of a row.
+  [[nodiscard]] double rate_in(const Row& row, const PortSet& streams, PortId port) const {
+    const auto& [sum, count] = row.sums.at(role(streams, port));
+    return to_digits(sum / count, kTableDigits);
+  }
 
   [[nodiscard]] const std::vector<double>& rates(const PortSet& streams) {
     auto& known = rates_[streams];

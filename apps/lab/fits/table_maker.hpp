@@ -15,7 +15,8 @@ struct MadeTable {
 };
 
 /// The table of a calibrated machine: GPUs whose exchange changes no corrected rate are symmetric; each combination up
-/// to such exchanges is a row, with its measured rates or else its corrected ones.
+/// to such exchanges is a row, with its measured rates or else its corrected ones, which are never above those of each
+/// copy alone.
 /// @pre at most kMostCalibrated GPUs.
 [[nodiscard]] MadeTable make_table(std::size_t gpus, const std::vector<Combination>& combinations,
                                    const RateCorrections& corrections);

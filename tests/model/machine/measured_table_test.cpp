@@ -337,6 +337,31 @@ TEST(MeasuredTable, HasRowsOfCopiesBetweenGpus) {
   EXPECT_EQ(beside.streams[1].transfer->segments.front().source, RateSource::Graph);
 }
 
+// The host carries 30 GB/s, each GPU's link 20. Alone, gpu0 has 250 on its link, 12.5 times as much; beside 20 the 200
+// of gpu1 are 10 times what its link carries, which is more than 220 / 30 of the host's. 21 is 5 % above 20, within
+// what a fit is off.
+TEST(MeasuredTable, NotesWhatIsClearlyAboveTheLinks) {
+  const auto notes_of = [](const std::string& rows) {
+    const Topology machine = test::star(30, {20, 20}, "  table:\n" + rows);
+    std::vector<std::string> notes;
+    for (const Error& note : machine.notes()) notes.push_back(note.message);
+    return notes;
+  };
+  EXPECT_EQ(
+      notes_of("    - {h2d: {gpu0: 250 GB/s}}\n    - {h2d: {gpu0: 20 GB/s, gpu1: 200 GB/s}}\n"),
+      (std::vector<std::string>{
+          "with [h2d gpu0] active the table puts 250 GB/s on the link hub0 -> gpu0, whose nominal bandwidth is 20; "
+          "one of the two is wrong, and predictions use the first",
+          "with [h2d gpu0 gpu1] active the table puts 200 GB/s on the link hub0 -> gpu1, whose nominal bandwidth "
+          "is 20; one of the two is wrong, and predictions use the first"}));
+  EXPECT_EQ(
+      notes_of("    - {h2d: {gpu0: 20 GB/s, gpu1: 20 GB/s}}\n"),
+      (std::vector<std::string>{
+          "with [h2d gpu0 gpu1] active the table puts 40 GB/s on the link mem0 -> hub0, whose nominal bandwidth is "
+          "30; one of the two is wrong, and predictions use the first"}));
+  EXPECT_TRUE(notes_of("    - {h2d: {gpu0: 21 GB/s}}\n    - {d2h: {gpu1: 20 GB/s}}\n").empty());
+}
+
 // The graph would guarantee the copy between the GPUs 100 GB/s, its row has 50.
 TEST(MeasuredTable, LowersWhatIsGuaranteedBetweenGpus) {
   const Topology machine = two_memories("  table: [{copies: [{from: gpu0, to: gpu1, rate: 50 GB/s}]}]\n");

@@ -109,29 +109,77 @@ TEST(GateSearch, IsPredictedNoLongerThanThePlansItStartsFrom) {
   }
 }
 
-// By the other two planners alone. Batches where the gain is that of the limit, to 1 in 100,000, are left out.
+// At guaranteed rates, by the other two planners alone. Batches where the gain is that of the limit, to 1 in 100,000,
+// are left out.
 TEST(BestPlan, IsThePublishedOneUnlessASearchIsClearlySooner) {
   std::size_t searched = 0;
   constexpr std::uint64_t kSeeds = test::rounds(400U);
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     const Topology machine = test::random_machine(seed / 3);
     const Batch batch = test::random_batch(machine, seed);
-    for (const Basis basis : {Basis::Nominal, Basis::Guaranteed}) {
-      const Effort effort{seed % 2 == 0 ? 1 : 0.1};
-      const ExecutionPlan aligned = plan(*find_planner("completion_aligned"), batch, basis);
-      const ExecutionPlan found = plan(gate_search(), batch, basis, effort);
-      const auto length = [&](const ExecutionPlan& of) {
-        return to_ms(basis == Basis::Nominal ? of.timeline.latency : latest_finish(of).batch);
-      };
-      const double ratio = length(aligned) > 0 ? length(found) / length(aligned) : 1;
-      if (std::abs(ratio - 0.995) < 1e-5) continue;
-      searched += ratio < 0.995 ? 1 : 0;
-      ASSERT_EQ(plan(*find_planner("best"), batch, basis, effort).timeline, (ratio < 0.995 ? found : aligned).timeline)
-          << "seed " << seed << ": " << test::describe(machine, batch);
-    }
+    const Effort effort{seed % 2 == 0 ? 1 : 0.1};
+    const ExecutionPlan aligned = plan(*find_planner("completion_aligned"), batch, Basis::Guaranteed);
+    const ExecutionPlan found = plan(gate_search(), batch, Basis::Guaranteed, effort);
+    const double before = to_ms(latest_finish(aligned).batch);
+    const double ratio = before > 0 ? to_ms(latest_finish(found).batch) / before : 1;
+    if (std::abs(ratio - 0.995) < 1e-5) continue;
+    searched += ratio < 0.995 ? 1 : 0;
+    ASSERT_EQ(plan(*find_planner("best"), batch, Basis::Guaranteed, effort).timeline,
+              (ratio < 0.995 ? found : aligned).timeline)
+        << "seed " << seed << ": " << test::describe(machine, batch);
   }
   EXPECT_GT(searched, kSeeds / 20);
   EXPECT_LT(searched, kSeeds);
+}
+
+// On both bases: as it is printed (plans at nominal rates) and as it is admitted. All planners count, but for
+// `static_allocation`, which is for comparison alone. The default leaves the published plan for a gain of 0.5 % at
+// least, so its latest finish is at most 1 / 0.995 of the least; a nanosecond is rounding.
+TEST(BestPlan, IsPromisedNoLaterThanAnyOtherByMoreThanHalfAPercent) {
+  std::size_t published = 0, plans = 0;
+  for (std::uint64_t seed = 0; seed < test::rounds(500U); ++seed) {
+    const Topology machine = test::random_machine(seed / 3);
+    const Batch batch = test::random_batch(machine, seed);
+    const Effort effort{seed % 4 == 0 ? 1 : 0.1};
+    for (const Basis basis : {Basis::Nominal, Basis::Guaranteed}) {
+      const ExecutionPlan best = plan(*find_planner("best"), batch, basis, effort);
+      const double latest_best = as_ns(latest_finish(best).batch);
+      for (const Planner& other : planners()) {
+        if (other.name == "static_allocation") continue;
+        const double latest_other = as_ns(latest_finish(plan(other, batch, basis, effort)).batch);
+        ASSERT_LE(0.995 * latest_best, latest_other + 1)
+            << other.name << ", seed " << seed << (basis == Basis::Nominal ? ", nominal: " : ", guaranteed: ")
+            << test::describe(machine, batch);
+      }
+      published += best.timeline == plan(*find_planner("completion_aligned"), batch, basis).timeline ? 1 : 0;
+      ++plans;
+    }
+  }
+  EXPECT_GT(published, plans / 4);
+  EXPECT_LT(published, plans);
+}
+
+// The host carries all six copies in 433 MB / 20 = 21.65 ms, the slowest link its own in 65 MB / 3 = 21.667 ms: so long
+// are both plans as predicted. Late starts may end a millisecond later, starts at once not: the search has these.
+TEST(BestPlan, IsNotThePublishedOneWhereOnlyItsBoundIsLater) {
+  const Topology machine = test::make_machine(R"(  vertices: {mem0: {kind: memory}, cpu0: {kind: cpu},
+             gpu0: {kind: gpu}, gpu1: {kind: gpu}, gpu2: {kind: gpu}, gpu3: {kind: gpu}, gpu4: {kind: gpu}, gpu5: {kind: gpu}}
+  links:
+    - {from: mem0, to: cpu0, bandwidth: 20 GB/s}
+    - {from: cpu0, to: gpu0, bandwidth: 20 GB/s}
+    - {from: cpu0, to: gpu1, bandwidth: 3 GB/s}
+    - {from: cpu0, to: gpu2, bandwidth: 11 GB/s}
+    - {from: cpu0, to: gpu3, bandwidth: 0.38 GB/s}
+    - {from: cpu0, to: gpu4, bandwidth: 23.7 GB/s}
+    - {from: cpu0, to: gpu5, bandwidth: 1.35 GB/s}
+)");
+  const Batch batch = copies(machine, {232, 65, 41, 1, 93, 1});
+  const ExecutionPlan aligned = plan(*find_planner("completion_aligned"), batch);
+  const ExecutionPlan best = plan(*find_planner("best"), batch);
+  EXPECT_NEAR(to_ms(aligned.timeline.latency), 21.667, 1e-3);
+  EXPECT_NEAR(to_ms(best.timeline.latency), 21.667, 1e-3);
+  EXPECT_NEAR(to_ms(latest_finish(aligned).batch), 22.727, 1e-3);
+  EXPECT_NEAR(to_ms(latest_finish(best).batch), 21.667, 1e-3);
 }
 
 /// Copies of 8 to 512 MiB, at most one a GPU and direction.

@@ -10,6 +10,8 @@
 
 #include "apps/lab/fits/graph_fit.hpp"
 #include "apps/lab/fits/measurement_plan.hpp"
+#include "apps/lab/fits/rate_corrections.hpp"
+#include "apps/lab/fits/table_maker.hpp"
 #include "apps/lab/reports/measured_json.hpp"
 #include "model/batch/safe_bound.hpp"
 #include "model/machine/ports.hpp"
@@ -164,6 +166,36 @@ TEST(Calibration, WritesOneRowForEachClassOfCombinations) {
   EXPECT_TRUE(machine.table()->complete());
 }
 
+// Three GPUs. The graph gives a copy 50 GB/s alone, 45 beside one other and 49 beside more; measured are all copies
+// alone and all pairs, at 50 each. So the graph is 50 / 45 - 1 = 11 % low for pairs, and the corrections for larger
+// combinations, which are near to these, come to more than 50 / 49 - 1 = 2 %: above a copy alone, but for the cap.
+TEST(TableMaker, GivesNoInterpolatedRateAboveThatOfTheCopyAlone) {
+  constexpr std::size_t kGpus = 3;
+  const auto graph = [](const PortSet& streams) {
+    const double rate = streams.size() == 1 ? 50 : streams.size() == 2 ? 45 : 49;
+    return std::vector<double>(streams.size(), rate);
+  };
+  std::vector<Combination> combinations;
+  for (std::uint64_t bits = 1; bits < port_sets(kGpus); ++bits)
+    if (const PortSet streams = PortSet::of_bits(bits); streams.size() <= 2)
+      combinations.push_back(
+          {streams, std::vector<double>(streams.size(), 50), std::vector<double>(streams.size(), 50), 1});
+  const RateCorrections corrections(kGpus, graph, combinations, {});
+  const PortSet three = PortSet::of_bits(0b10101);  // up to each GPU
+  EXPECT_GT(corrections.rates(three).front(), 50.5) << "the planted surface overshoots";
+  const MeasuredTable table = make_table(kGpus, combinations, corrections).table;
+  std::size_t interpolated = 0, capped = 0;
+  for (const PortRates& row : table.entries()) {
+    interpolated += row.source == RateSource::Interpolated ? 1 : 0;
+    for (const double rate : row.rates) {
+      EXPECT_LE(rate, 50) << ports_text(row.ports);
+      capped += row.source == RateSource::Interpolated && rate == 50 ? 1 : 0;
+    }
+  }
+  EXPECT_GT(interpolated, 0U);
+  EXPECT_GT(capped, 0U);
+}
+
 // Five GPUs, two of them on slower links: more than are looked at one by one. 20 x 10 - 1 classes of combinations.
 TEST(Calibration, ServesMoreGpusInGroups) {
   if (test::kSanitized) GTEST_SKIP() << kAccuracyAlone;
@@ -245,6 +277,21 @@ TEST_F(H200x4, IsTheShippedMachine) {
     EXPECT_NEAR(again.links()[i].bandwidth.nominal.value / shipped.links()[i].bandwidth.nominal.value, 1, 1e-3);
   EXPECT_LT(worst_rate(again, shipped), 1e-3);
   EXPECT_TRUE(shipped.notes().empty() && again.notes().empty());  // what is guaranteed is below every row
+}
+
+// A measured rate stays as measured where it is above that of the copy alone.
+TEST_F(H200x4, HasNoInterpolatedRateAboveThatOfTheCopyAlone) {
+  for (const Topology& machine : {shipped_h200x4(), h200x4_calibration().machine}) {
+    SteadyRates steady;
+    for (const PortRates& row : machine.table()->entries()) {
+      if (row.source != RateSource::Interpolated) continue;
+      std::size_t next = 0;
+      for (const PortId port : row.ports) {
+        const double alone = steady.find(machine, Basis::Nominal, PortSet(port)).rates.front();
+        EXPECT_LE(row.rates[next++], alone) << ports_text(row.ports);
+      }
+    }
+  }
 }
 
 /// Four GPUs, and ordinary memory: one copy of it has 40 GB/s, all together 60. The host's memory has 200, of which a
