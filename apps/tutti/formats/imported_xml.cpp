@@ -46,7 +46,8 @@ class NvlinkTable {
   void add_cpu(std::size_t gpu, int links) { cpu_[gpu] += std::max(0, links); }
 
   /// All GPUs at switches reach each other; others what their links lead to.
-  void write(ImportedHost& host) const {
+  void write(ImportedHost& host) {
+    take_smaller_numbers(host);
     std::vector<DeviceFacts>& devices = host.host.devices;
     for (std::size_t a = 0; a < devices.size(); ++a) {
       devices[a].nvlink.assign(devices.size(), false);
@@ -59,6 +60,23 @@ class NvlinkTable {
   }
 
  private:
+  /// A link has two ends. Where these differ in their number, nothing says which is right: the smaller one is safe.
+  void take_smaller_numbers(ImportedHost& host) {
+    std::vector<std::string> pairs;
+    for (std::size_t a = 0; a < peers_.size(); ++a) {
+      for (std::size_t b = a + 1; b < peers_.size(); ++b) {
+        int &there = peers_[a][b], &back = peers_[b][a];
+        if (there == back) continue;
+        pairs.push_back(fmt::format("{} and {} ({} and {})", gpu_name(a), gpu_name(b), there, back));
+        there = back = std::min(there, back);
+      }
+    }
+    if (!pairs.empty())
+      host.unknown.push_back(
+          fmt::format("the number of NVLinks between {}, which is another one at each end; assumed: the smaller one",
+                      joined(pairs)));
+  }
+
   std::vector<std::vector<int>> peers_;  // [gpus][gpus]
   std::vector<int> switch_, cpu_;        // [gpus]
 };
@@ -118,6 +136,7 @@ class HwlocReader {
     check_level(object, level, "any host");
     if (object.name() != "object") return;
     const std::string type = object.attribute("type");
+    objects_.insert(object.attribute("gp_index"));
     if (type == "Machine" && machines_++ > 0)
       fail(object.place(), "a second machine begins here; give a file of one host");
     if (const std::string set = object.attribute("nodeset"); !set.empty()) near = bits_of(set);
@@ -197,8 +216,10 @@ class HwlocReader {
            fmt::format("the bandwidths of NVLinks are {} numbers for {} objects; write the file again", values.size(),
                        count));
     NvlinkTable links(read_.host.devices.size());
+    std::vector<std::string> missing;
     for (std::size_t a = 0; a < count; ++a) {
       const auto from = gpus_.find(number_of(objects[a]));
+      if (!objects_.contains(number_of(objects[a]))) missing.push_back(fmt::format("{:.80}", objects[a]));
       if (from == gpus_.end()) continue;
       for (std::size_t b = 0; b < count; ++b) {
         const std::string to = number_of(objects[b]);
@@ -212,6 +233,10 @@ class HwlocReader {
           links.add_cpu(from->second, bandwidth);
       }
     }
+    if (!missing.empty())
+      read_.unknown.push_back(
+          fmt::format("what {} in line {} is, to which NVLinks lead: no object of this file; assumed: no link",
+                      joined(missing), distances.place().line));
     links.write(read_);
   }
   static std::string number_of(const std::string& object) { return object.substr(object.find(':') + 1); }
@@ -258,6 +283,7 @@ class HwlocReader {
   int machines_ = 0;
   std::map<std::string, std::size_t> gpus_;    // by gp_index, of their parts too
   std::set<std::string> switches_, packages_;  // gp_index
+  std::set<std::string> objects_;              // gp_index, of all
 };
 
 // ---- NCCL
@@ -321,15 +347,26 @@ class NcclReader {
     check_level(pci, level, "any host");
     if (pci.name() != "pci") return;
     const std::string id = bus_id_of(pci, "busid");
+    const int element = visited_++;
     std::vector<PciBridge> below = path;
     below.push_back({id, link_of_bridge(pci)});
     // Files of cloud providers have GPUs by their class alone: 3D controllers.
-    if (!has_gpu_elements_ && pci.attribute("class").starts_with("0x0302"))
+    if (!has_gpu_elements_ && pci.attribute("class").starts_with("0x0302")) {
+      check_is_only(pci, id, element);
       add(id, node, link_of(pci), path, static_cast<int>(read_.host.devices.size()), {});
+    }
     for (const Element& child : pci.children()) {
+      if (child.name() == "gpu") check_is_only(pci, id, element);
       if (child.name() == "gpu") add(id, node, link_of(pci), path, child.whole("dev", 0, 4095), child.children());
       visit(child, node, below, level + 1);
     }
+  }
+
+  /// Several ranks on one GPU, or on parts of it, are in one element.
+  /// @param element  number of the element
+  void check_is_only(const Element& pci, const std::string& id, int element) {
+    if (elements_.try_emplace(id, element).first->second != element)
+      fail(pci.place(), fmt::format("a second <pci> with a GPU has the bus id {}; write the file again", id));
   }
 
   void add(const std::string& id, int node, std::optional<PcieLink> link, const std::vector<PciBridge>& path,
@@ -388,8 +425,10 @@ class NcclReader {
   }
 
   ImportedHost read_;
-  std::map<std::string, Ends> ends_;  // by bus id
-  bool has_gpu_elements_ = false;     // GPUs are those that have one
+  std::map<std::string, Ends> ends_;     // by bus id
+  std::map<std::string, int> elements_;  // with a GPU, by bus id
+  int visited_ = 0;                      // elements
+  bool has_gpu_elements_ = false;        // GPUs are those that have one
 };
 
 }  // namespace

@@ -207,6 +207,39 @@ class Import(Programs):
         self.assertIn("unknown: what 0000:ff:00.0 is, to which NVLinks lead", dangling.stderr)
         self.assertNotIn("to: gpu1, bandwidth: 80 GB/s", dangling.stdout)
 
+    # The first end has 2 links and the second none or 4, or 150 GB/s and 50: the smaller number, and a note. An object that is
+    # not there is no GPU.
+    def test_links_whose_ends_differ_are_noted(self):
+        def nccl(*counts, second="0000:0b:00.0"):
+            gpus = [f'<pci busid="{bus}" class="0x030200" link_speed="8.0 GT/s PCIe" link_width="16"><gpu dev="{gpu}" sm="70" rank="{gpu}">'
+                    + (f'<nvlink target="{target}" count="{count}" tclass="0x030200"/>' if count else "") + "</gpu></pci>\n"
+                    for gpu, (bus, target, count) in enumerate(zip(("0000:0a:00.0", second), (second, "0000:0a:00.0"), counts))]
+            return f'<system version="1">\n<cpu numaid="0">\n{gpus[0]}{gpus[1]}</cpu></system>\n'
+
+        def hwloc(objects, there, back):
+            devices = "".join(f'<object type="PCIDev" gp_index="{2 * i}" pci_busid="0000:0{i}:00.0" pci_type="0302 [10de:1db1]" '
+                              f'pci_link_speed="15.753846"><object type="OSDev" gp_index="{2 * i + 1}" name="nvml{i - 2}"/></object>' for i in (2, 3))
+            return (f'<topology version="2.0"><object type="Machine" cpuset="0x3" nodeset="0x1" gp_index="1"><object type="Bridge" gp_index="3" '
+                    f'bridge_type="0-1" bridge_pci="0000:[00-0f]">{devices}</object></object>\n<distances2hetero nbobjs="2" kind="25" '
+                    f'name="NVLinkBandwidth"><indexes>{objects}</indexes><u64values>1000000 {there} {back} 1000000</u64values></distances2hetero></topology>\n')
+        for text, rate, note in (
+            (nccl(2, 2), 40, None),
+            (nccl(2, 0), None, "the number of NVLinks between gpu0 and gpu1 (2 and 0), which is another one at each end; assumed: the smaller one"),
+            (nccl(2, 4), 40, "between gpu0 and gpu1 (2 and 4), "),
+            (nccl(4, 2), 40, "between gpu0 and gpu1 (4 and 2), "),
+            (hwloc("OSDev:5 OSDev:7", 150000, 150000), 120, None),
+            (hwloc("OSDev:5 OSDev:7", 150000, 50000), 40, "between gpu0 and gpu1 (6 and 2), "),
+            (hwloc("OSDev:5 OSDev:7", 50000, 150000), 40, "between gpu0 and gpu1 (2 and 6), "),
+            (hwloc("OSDev:5 OSDev:77", 150000, 150000), None, "what OSDev:77 in line 2 is, to which NVLinks lead: no object of this file; assumed: no link"),
+        ):
+            with self.subTest(text=text):
+                run = self.imported(text)
+                self.assertEqual(run.returncode, 0, run.stderr)
+                link = re.search(r"from: gpu0, to: gpu1, bandwidth: (\d+) GB/s, back: (\d+) GB/s", run.stdout)
+                self.assertEqual(link and tuple(map(float, link.groups())), rate and (rate, rate))
+                self.assertIn(note, run.stderr) if note else self.assertNotIn("NVLink", run.stderr)
+        self.refuses(self.imported(nccl(0, 0, second="0000:0a:00.0")), "given:4:1: a second <pci> with a GPU has the bus id 0000:0a:00.0")
+
     # PIX: one switch above both. Without a word about links they are of --pcie: 4.0 x8 has 15.75 GB/s, 85 % are 13.39.
     def test_the_matrix_has_words_for_distances(self):
         links = self.links("nvidia-smi.txt", "--pcie", "4x8")
