@@ -13,6 +13,7 @@
 #include "sched/analyses/np_edf_response_time.hpp"
 #include "sched/analyses/np_exploration.hpp"
 #include "sched/analyses/np_fp_response_time.hpp"
+#include "sched/analyses/utilization.hpp"
 #include "sched/analyses/utilization_check.hpp"
 
 namespace tutti::internal {
@@ -69,9 +70,22 @@ constexpr std::string_view kTooManyHeldUp =
     "deadlines would be missed if the machine held up more jobs than it may in one busy period; with as few as it may, "
     "none is proved to be";
 
+/// The verdict of a test. Where U > 1, the exact tests for EDF refuse, and what takes long is the search for an
+/// interval to show: it is left out where it would say nothing.
+Verdict decide(const Analysis& analysis, std::span<const TaskTiming> tasks, Policy policy) {
+  const bool is_useless = analysis.exactness == Exactness::Exact && policy == Policy::Edf &&
+                          is_only_sufficient(analysis, tasks) && !utilization_at_most_one(tasks);
+  if (!is_useless) return analysis.decide(tasks, policy);
+  Verdict verdict;
+  verdict.test = analysis.name;
+  verdict.exactness = analysis.exactness;
+  verdict.answer = Answer::NotSchedulable;
+  return verdict;
+}
+
 /// As `ask`, with each job held up.
 Verdict ask_one(const Analysis& analysis, std::span<const TaskTiming> tasks, Policy policy) {
-  Verdict verdict = analysis.decide(tasks, policy);
+  Verdict verdict = decide(analysis, tasks, policy);
   if (verdict.exactness != Exactness::Exact || !is_only_sufficient(analysis, tasks)) return verdict;
   verdict.exactness = Exactness::Sufficient;
   return undecided(

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "model/base/expects.hpp"
+#include "sched/analyses/utilization.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -34,10 +35,21 @@ struct RisingSteps {
   }
 };
 
+/// Budget of the search for the smallest failing interval, of which each visit goes through a heap.
+///
+/// Where U > 1, the refusal needs no interval, and the first one that fails can lie far away: the larger the set, the
+/// smaller the budget.
+std::int64_t visits_to_failure(std::span<const TaskTiming> tasks) {
+  constexpr std::int64_t kMost = kVisitsPerWalk / 4;
+  constexpr std::int64_t kTasksWithMost = 100;
+  const std::int64_t size = std::ssize(tasks);
+  return size <= kTasksWithMost || utilization_at_most_one(tasks) ? kMost : kMost * kTasksWithMost / size;
+}
+
 /// The smallest failing interval of a set, if there is one within reach.
 template <class Int>
 std::optional<Wide> smallest_failure(std::span<const TaskTiming> tasks) {
-  StepBudget budget(kVisitsPerWalk / 4);  // each of its visits goes through a heap
+  StepBudget budget(visits_to_failure(tasks));
   const FirstFailure<Int> failure = walk_up(DemandCurve<Int>(tasks), kEndOf<Int>, budget);
   return failure.end == WalkEnd::Failure ? std::optional<Wide>(failure.t) : std::nullopt;
 }

@@ -15,6 +15,7 @@
 #include "sched/tasks/cut.hpp"
 #include "sched/whatif/capacity.hpp"
 #include "sched/whatif/cut_search.hpp"
+#include "sched/whatif/overload_screen.hpp"
 
 namespace tutti::internal {
 namespace {
@@ -26,6 +27,8 @@ constexpr std::array kChanges{1.0 / 128, 1.0 / 64, 1.0 / 32,  1.0 / 16, 1.0 / 8,
 
 /// Budget of all questions, in the cost of a task without batches, and the cost of a batch or of a chunk of one.
 constexpr std::int64_t kBudget = 800'000;
+/// Most tasks of a set that has all of the budget; larger sets have the less, the larger they are.
+constexpr std::int64_t kTasksWithFullBudget = 100;
 constexpr std::int64_t kCostOfBatch = 20;
 /// Most tasks of a set for which remedies are searched where its jobs overlap, beside those of one job at a time.
 constexpr std::size_t kMostTasksToOverlap = 300;
@@ -51,6 +54,10 @@ std::int64_t cost_of_question(const TaskSet& set, const Planner& planner) {
   if (set.overlap != Overlap::Off) chunks *= kOverlapping;
   const std::int64_t searches = planner.searches ? kCostOfSearch * std::min(chunks, kSearches) : 0;
   return std::ssize(set.tasks) + kCostOfBatch * chunks + searches;
+}
+
+std::int64_t budget_of(const TaskSet& set) {
+  return kBudget * kTasksWithFullBudget / std::max(kTasksWithFullBudget, std::int64_t{std::ssize(set.tasks)});
 }
 
 /// Score of a task that the refusal names: above the utilisation of any task that must be distinguished.
@@ -83,19 +90,24 @@ class RemedyFinder {
  public:
   RemedyFinder(const TaskStudy& study, const Planner& planner, const AdmissionVerdict& refused)
       : study_(&study),
-        refused_(refused),
+        screen_(study, refused),
         controller_(planner),
         cost_(cost_of_question(study.tasks, planner)),
-        left_(kBudget) {}
+        budget_(budget_of(study.tasks)),
+        left_(budget_) {}
 
   /// @param ways  the most promising first
   Remedies search(std::vector<Way> ways) {
-    const auto most = static_cast<std::size_t>(std::max<std::int64_t>(1, kBudget / 2 / cost_));
+    std::erase_if(ways, [&](const Way& way) {
+      const auto extreme = most_extreme_value(way);
+      return extreme && screen_.proves_overload(*way.tunable, *extreme);
+    });
+    const auto most = static_cast<std::size_t>(std::max<std::int64_t>(1, budget_ / 2 / cost_));
     if (ways.size() > most) {
       found_.left_out = fmt::format("only the {} most promising of {} changes were tried", most, ways.size());
       ways.resize(most);
     }
-    if (std::ssize(ways) * std::ssize(kChanges) * cost_ > kBudget)
+    if (std::ssize(ways) * std::ssize(kChanges) * cost_ > budget_)
       std::erase_if(ways, [&](const Way& way) { return !may_help(way); });
     for (const double change : kChanges) {
       for (Way& way : ways) look(way, change);
@@ -109,33 +121,29 @@ class RemedyFinder {
 
  private:
   bool holds(const TunableParameter& tunable, std::int64_t value) {
+    if (screen_.proves_overload(tunable, value)) {
+      --left_;
+      return false;
+    }
     left_ -= cost_;
     const auto set = with_value(*study_, tunable, value);
-    if (!set || overloaded(*set)) return false;
+    if (!set || screen_.is_overloaded(*set)) return false;
     const CutAnswer found = controller_.answer_after(*set, further_);
     further_ = found.further;
     if (found.answer == Answer::Unknown) left_ -= kCostOfUnknown;
     return found.answer == Answer::Schedulable;
   }
 
-  /// Whether the tasks with a known Wcet alone have U > 1 in some partition: most questions end here, and soon.
-  [[nodiscard]] bool overloaded(const TaskSet& set) const {
-    return std::ranges::any_of(refused_.partitions, [&](const Partition& partition) {
-      UtilizationSum sum;
-      for (const TaskId id : partition.tasks) {
-        const Task& task = set.tasks[id.index()];
-        const bool known = task.declared_wcet || task.steps == study_->tasks.tasks[id.index()].steps;
-        if (known) sum.add(task.declared_wcet.value_or(refused_.timings[id.index()].wcet), task.period);
-      }
-      return sum.compare_with_one() > 0;
-    });
+  static std::optional<std::int64_t> most_extreme_value(const Way& way) {
+    for (auto change = kChanges.rbegin(); change != kChanges.rend(); ++change)
+      if (const auto value = value_after(way, *change)) return value;
+    return std::nullopt;
   }
 
   /// Whether the most extreme possible change makes the set schedulable.
   bool may_help(const Way& way) {
-    for (auto change = kChanges.rbegin(); change != kChanges.rend(); ++change)
-      if (const auto value = value_after(way, *change)) return holds(*way.tunable, *value);
-    return false;
+    const auto value = most_extreme_value(way);
+    return value && holds(*way.tunable, *value);
   }
 
   void look(Way& way, double change) {
@@ -170,9 +178,10 @@ class RemedyFinder {
   }
 
   const TaskStudy* study_;
-  const AdmissionVerdict& refused_;  ///< of the file as it is; no change of a quantity changes the partitions
+  OverloadScreen screen_;
   AdmissionController controller_;
   std::int64_t cost_;  ///< of a question
+  std::int64_t budget_;
   std::int64_t left_;
   int further_ = 0;  ///< how often the last set that held was cut further
   Remedies found_;

@@ -105,7 +105,31 @@ Expected<TaskSet> on_changed_machine(const TaskStudy& study, Change change) {
   });
 }
 
+/// The compiled set with another period or deadline, without compiling the spec again: in a set of 1,000 tasks that
+/// takes longer than most tests.
+/// @pre `times_stand_alone`, value >= 1
+TaskSet with_time(const TaskStudy& study, const TunableParameter& tunable, Duration value) {
+  TaskSet set = study.tasks;
+  for (std::size_t t = 0; t < set.tasks.size(); ++t) {
+    const TaskSpec& spec = study.spec.tasks[t];
+    if (!is_same(spec.place, tunable, t == tunable.at_task)) continue;
+    Task& task = set.tasks[t];
+    if (tunable.kind == TunableKind::Period) task.period = value;
+    if (tunable.kind == TunableKind::Deadline || !spec.deadline) task.deadline = value;
+  }
+  return set;
+}
+
 }  // namespace
+
+bool times_stand_alone(const TaskStudy& study) {
+  const TaskSet& set = study.tasks;
+  const bool may_be_led = study.spec.conductor == Conductor::Gpu ||
+                          (study.spec.conductor == Conductor::Auto && set.deadline_at == DeadlineAt::Device);
+  return !may_be_led && std::ranges::all_of(set.tasks, [](const Task& task) {
+    return task.after.empty() && task.buffers.empty() && !task.release.is_external() && batches_of(task).empty();
+  });
+}
 
 std::string_view to_string(TunableKind kind) {
   switch (kind) {
@@ -189,6 +213,8 @@ std::string value_text(const TunableParameter& tunable, std::int64_t value) {
 }
 
 Expected<TaskSet> with_value(const TaskStudy& study, const TunableParameter& tunable, std::int64_t value) {
+  const bool is_time = tunable.kind == TunableKind::Period || tunable.kind == TunableKind::Deadline;
+  if (is_time && value >= 1 && times_stand_alone(study)) return with_time(study, tunable, Duration{value});
   TaskSetSpec spec = study.spec;
   switch (tunable.kind) {
     case TunableKind::Parameter: spec.parameters[tunable.name] = Bytes{value}; break;

@@ -62,6 +62,10 @@ struct TunableParameter {
 /// "160 MB", "25 ms", "0.05", "between_batches", "on", "gpu1".
 [[nodiscard]] std::string value_text(const TunableParameter& tunable, std::int64_t value);
 
+/// Whether a period, deadline or Wcet of a task changes nothing else of the compiled set: no transfer method, buffer,
+/// order or conductor is chosen by it.
+[[nodiscard]] bool times_stand_alone(const TaskStudy& study);
+
 /// The task set with another value. The machine comes without its measured table, on which no guarantee rests, where it
 /// is the machine's value.
 /// @errors as `compile` of the changed spec.
