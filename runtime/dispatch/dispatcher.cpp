@@ -11,6 +11,7 @@
 #include "runtime/dispatch/job_scheduler.hpp"
 #include "runtime/dispatch/led_task_run.hpp"
 #include "runtime/dispatch/overlapped_run.hpp"
+#include "runtime/dispatch/scenario_machine.hpp"
 #include "runtime/dispatch/task_run.hpp"
 
 namespace tutti::internal {
@@ -29,7 +30,8 @@ class DispatchedRun final : public TaskRun {
   /// @param jobs  [tasks] most jobs to release
   Expected<void> prepare(std::span<TaskProgram* const> programs, std::span<const std::uint64_t> jobs);
   /// Releases the jobs of a scenario instead. @pre prepared for as many
-  void follow(const Scenario& scenario);
+  /// @param times  of the simulated machine; null: batches take what they take
+  void follow(const Scenario& scenario, ScenarioTimes* times);
   void make_room(std::span<const std::uint64_t> jobs) override;
 
  protected:
@@ -86,6 +88,7 @@ class DispatchedRun final : public TaskRun {
   std::vector<Running> running_;  // as in the scheduler
   BlockingLog blocking_;          // since the run was idle last
   IssuedAhead ahead_;
+  ScenarioTimes* scenario_times_ = nullptr;  // null: jobs take what they take
 };
 
 // ---- preparing
@@ -113,7 +116,8 @@ void DispatchedRun::make_room(std::span<const std::uint64_t> jobs) {
   running_.reserve(alive);
 }
 
-void DispatchedRun::follow(const Scenario& scenario) {
+void DispatchedRun::follow(const Scenario& scenario, ScenarioTimes* times) {
+  scenario_times_ = times;
   divide_into_regions(false);
   scheduler_.emplace(planned_.tasks.policy, planned_.tasks.arrivals, scheduled(scenario), 0);
 }
@@ -179,6 +183,10 @@ void DispatchedRun::divide_into_regions(bool by_arrivals) {
 
 Event::Kind DispatchedRun::do_region() {
   Running& running = running_.back();
+  if (const auto end = scenario_times_ != nullptr ? scheduler_->region_end() : std::nullopt) {
+    scenario_times_->end_by(end);
+    running.execution.end_region_by(*end);
+  }
   Expected<void> done;
   if (const auto thrown = caught("the job", scheduler_->running().job.task, [&] {
         done = running.execution.do_region([&] {
@@ -293,6 +301,19 @@ Excesses DispatchedRun::excesses_of(const Running& running, const RunningJob& en
   return excesses;
 }
 
+/// A run on a machine of its own.
+class ScenarioRun final : public PreparedRun {
+ public:
+  ScenarioRun(std::unique_ptr<ScenarioMachine> machine, std::unique_ptr<PreparedRun> run)
+      : machine_(std::move(machine)), run_(std::move(run)) {}
+
+  [[nodiscard]] RunRecord run(std::optional<Duration> start) override { return run_->run(start); }
+
+ private:
+  std::unique_ptr<ScenarioMachine> machine_;  // outlives the run
+  std::unique_ptr<PreparedRun> run_;
+};
+
 using PreparedOrError = Expected<std::unique_ptr<PreparedRun>>;
 
 /// @param then  (run): what it does in place of periodic jobs
@@ -322,11 +343,17 @@ PreparedOrError prepare_run(Executor& executor, const PlannedTaskSet& planned, s
   std::vector<std::uint64_t> jobs(planned.tasks.tasks.size(), 0);
   for (const ScenarioJob& job : scenario.jobs) ++jobs[job.task.index()];
   if (planned.overlap) return prepare_overlapped_run(executor, planned, programs, jobs, scenario, options);
-  return prepare(executor, planned, programs, jobs, options.interrupted, [&](DispatchedRun& run) {
-    run.follow(scenario);
-    run.report_to(options);
-    run.make_room(jobs);
-  });
+  auto machine = executor.backend().name() == "sim" ? std::make_unique<ScenarioMachine>(executor) : nullptr;
+  Executor& on = machine ? machine->executor : executor;
+  return prepare(on, planned, programs, jobs, options.interrupted,
+                 [&](DispatchedRun& run) {
+                   run.follow(scenario, machine ? &machine->times : nullptr);
+                   run.report_to(options);
+                   run.make_room(jobs);
+                 })
+      .map([&](std::unique_ptr<PreparedRun>&& run) -> std::unique_ptr<PreparedRun> {
+        return std::make_unique<ScenarioRun>(std::move(machine), std::move(run));
+      });
 }
 
 Expected<RunRecord> run_tasks(Executor& executor, const AdmittedTaskSet& admitted,

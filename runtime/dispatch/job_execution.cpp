@@ -53,12 +53,18 @@ Expected<void> JobExecution::do_host_step(std::size_t step) {
   Clock& clock = job_.executor().clock();
   const Duration start = clock.now();
   if (auto ok = program_->on_host_step(job_, step); !ok) return ok;
-  if (!clock.runs_by_itself()) clock.wait_until(start + std::get<HostStep>(job_.task().steps[step]).time);
+  const Duration end = start + std::get<HostStep>(job_.task().steps[step]).time;
+  if (!clock.runs_by_itself()) clock.wait_until(std::min(end, job_.ends_by.value_or(end)));
   return {};
 }
 
+bool JobExecution::has_time_for_batch() const {
+  const Executor& executor = job_.executor();
+  return !job_.ends_by || executor.clock().now() + executor.machine().setup().dispatch.nominal <= *job_.ends_by;
+}
+
 Expected<void> JobExecution::issue_until(std::size_t end) {
-  for (chunk_ = std::clamp(issued_, chunk_, end); chunk_ < end; ++chunk_)
+  for (chunk_ = std::clamp(issued_, chunk_, end); chunk_ < end && has_time_for_batch(); ++chunk_)
     if (auto ok = job_.executor().issue(chunks_[chunk_], {job_.task().name, job_.index}); !ok) return ok;
   return {};
 }

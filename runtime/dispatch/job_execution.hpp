@@ -1,5 +1,6 @@
 #pragma once
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "runtime/core/executor.hpp"
@@ -38,6 +39,10 @@ class JobExecution {
   /// Whether no region is left.
   [[nodiscard]] bool has_ended() const { return ended_; }
 
+  /// In a scenario: the next region ends by this instant. Its batches and host steps are shortened, and batches for
+  /// whose dispatch no time is left are left out.
+  void end_region_by(Duration instant) { job_.ends_by = instant; }
+
   /// Does the next region. While it is under way, the job's next chunk is armed.
   /// @param on_last_chunk  () called while the last chunk is under way
   /// @errors as `Executor::run` and the program's
@@ -58,19 +63,22 @@ class JobExecution {
     const Duration before = executor.clock().now();
     const Duration in_batches = job_.times.batches;
     const std::size_t first = chunk_;
-    Expected<void> done = issue_until(region_ends_[chunk_]);
+    const std::size_t end = region_ends_[chunk_];
+    Expected<void> done = issue_until(end);
+    const std::size_t issued = std::exchange(chunk_, done ? end : chunk_);
     if (chunk_ < chunks_.size()) {
       arm_region(executor, chunks_.subspan(chunk_, region_ends_[chunk_] - chunk_));
     } else {
       on_last_chunk();
     }
-    if (auto ended = wait_for(chunks_.subspan(first, chunk_ - first)); done) done = std::move(ended);
+    if (auto ended = wait_for(chunks_.subspan(first, issued - first)); done) done = std::move(ended);
     const Duration passed = executor.clock().now() - before;
     job_.times.in_batches += passed;
     // How long a batch that failed took is not known: none of it is the dispatcher's.
     if (!done) job_.times.batches = in_batches + passed;
     return done;
   }
+  [[nodiscard]] bool has_time_for_batch() const;
   Expected<void> issue_until(std::size_t end);
   Expected<void> wait_for(std::span<PreparedBatch> chunks);
 

@@ -209,8 +209,17 @@ void JobScheduler::set_late_aside(Duration now) {
   while (!ready_.empty() && is_late(ready_.next(), now)) late_.push_back(ready_.pop());
 }
 
+std::optional<Duration> JobScheduler::region_end() const {
+  const Running& job = running_.back();
+  const auto takes = releases_.takes_of(job.job);
+  if (!takes) return std::nullopt;
+  const auto& regions = releases_.task(job.job.task).timing.regions;
+  const bool is_last = !regions || job.regions + 1 >= regions->each.size();  // it has all that is left
+  return job.start + job.elsewhere + (is_last ? *takes : job.had + hold_of_regions(job));
+}
+
 /// A region of a scenario's job has the machine for its full length, until the job's time is over.
-Duration JobScheduler::hold_of_regions(Running& job) const {
+Duration JobScheduler::hold_of_regions(const Running& job) const {
   const ScheduledTask& task = releases_.task(job.job.task);
   if (task.script.empty() || !task.timing.regions || job.regions >= task.timing.regions->each.size()) return {};
   return std::min(task.timing.regions->each[job.regions], *task.script[job.job.index].takes - job.had);

@@ -91,6 +91,9 @@ class JobScheduler {
   /// The job that has the machine. @pre not free
   [[nodiscard]] const RunningJob& running() const { return running_.back(); }
 
+  /// In a scenario: when the region that the running job begins now is to end. Elsewhere nothing. @pre not free
+  [[nodiscard]] std::optional<Duration> region_end() const;
+
   /// Takes the next job that is ready and has not started, at the end of a run.
   [[nodiscard]] std::optional<ReadyJob> take_unstarted();
 
@@ -128,7 +131,7 @@ class JobScheduler {
   }
   void set_late_aside(Duration now);
   [[nodiscard]] bool is_in_order(const ReadyJob& job) const { return releases_.task(job.task).in_order; }
-  [[nodiscard]] Duration hold_of_regions(Running& job) const;
+  [[nodiscard]] Duration hold_of_regions(const Running& job) const;
 
   JobReleases releases_;
   Arrivals arrivals_;

@@ -1,9 +1,12 @@
 #include "runtime/dispatch/task_program.hpp"
 
+#include <algorithm>
+
 namespace tutti::internal {
 Expected<void> TaskProgram::on_host_step(Job& job, std::size_t step) {
   Clock& clock = job.executor().clock();
-  clock.wait_until(clock.now() + std::get<HostStep>(job.task().steps[step]).time);
+  const Duration end = clock.now() + std::get<HostStep>(job.task().steps[step]).time;
+  clock.wait_until(std::min(end, job.ends_by.value_or(end)));
   return {};
 }
 

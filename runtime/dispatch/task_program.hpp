@@ -46,7 +46,9 @@ class Job {
   /// Then it is known from its start on.
   std::optional<std::size_t> choice = {};
   std::span<const HeldSlot> slots = {};  ///< of its task's rings; as long as it is alive
-  std::optional<Duration> takes;   ///< in a scenario: how long it has the machine, where its batches take no longer
+  std::optional<Duration> takes;         ///< in a scenario: how long it has the machine
+  /// In a scenario on the simulated machine: when its present region ends; host steps take no longer.
+  std::optional<Duration> ends_by = {};
   JobTimes times;                  ///< of its batches so far
   std::uint64_t* taken = nullptr;  ///< `LedRun::runs_taken`, of a task that overwrites; null: of any other
   std::uint64_t whole_until = 0;   ///< its results are whole while that is no more than this

@@ -172,6 +172,23 @@ changes:
         ran = self.object_of(0, "run", WAFER, "--changes", late, "--for", "1s", "--json")
         self.assertEqual(ran["jobs"], [])
 
+    # t0 takes 2.999999 of its 4 ms, so that t1 starts 1 ns before t3, which then waits for it: 14.999999 + 5 ms, due at 17.
+    # Kernels and host steps are shortened likewise.
+    def test_a_counter_example_with_a_shorter_job_misses_in_its_replay(self):
+        machine = "{name: m, vertices: {mem0: {kind: memory}, cpu0: {kind: cpu}, gpu0: {kind: gpu}}, links: [{from: mem0, to: cpu0, bandwidth: 10 GB/s}, {from: cpu0, to: gpu0, bandwidth: 10 GB/s}]}"
+        self.file(f"version: 1\nmachine: {machine}\n", "m.yaml")
+        for step in ("{{batch: [{{kernel: {{on: gpu0, time: {} ms}}}}]}}", "{{host: {} ms}}"):
+            tasks = "".join(f"- {{name: t{i}, period: {period} ms, deadline: {deadline} ms, offset: {offset} ms, job: [{step.format(time)}]}}\n"
+                            for i, (period, deadline, offset, time) in enumerate(((40, 40, 8, 4), (33, 33, 10, 4), (55, 55, 28, 5), (18, 6, 11, 5), (16, 10, 0, 1))))
+            path = self.file(f"version: 1\nmachine: m.yaml\npolicy: rm\narrivals: periodic\noverlap: off\ntasks:\n{tasks}")
+            shown = self.folder / "misses.yaml"
+            answer = self.object_of(1, "check", path, "--counter-example", shown, "--json")
+            self.assertIn("{task: t0, arrival: 8000000 ns, ready: 8000000 ns, takes: 2999999 ns}", shown.read_text(encoding="utf-8"))
+            self.assertEqual(answer["counter_example"]["misses"]["finish_ms"], 19.999999)
+            replayed = self.object_of(1, "run", path, "--scenario", shown, "--json")
+            late = [job for job in replayed["jobs"] if job["missed"]]
+            self.assertEqual([(job["task"], job["finish_ms"]) for job in late], [("t3", 19.999999)])
+
     def test_a_scenario_with_a_mistake_is_refused_with_its_place(self):
         path = self.file("version: 1\njobs: [{task: inspekt, arrival: 0, takes: 1 ms}]\n", "s.yaml")
         self.refuses(self.tutti("run", WAFER, "--scenario", path), "s.yaml:2:15:", "did you mean 'inspect'?")

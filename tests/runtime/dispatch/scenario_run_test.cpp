@@ -8,11 +8,13 @@
 #include <gtest/gtest.h>
 
 #include "tests/runtime/task_runs.hpp"
+#include "tests/support/random.hpp"
 
 namespace tutti::internal {
 namespace {
 
 using test::copy_stream;
+using test::Random;
 using test::Row;
 using test::Station;
 using test::task;
@@ -63,11 +65,29 @@ TEST(ScenarioRun, AJobWaitsForTheBuffersOfALateOne) {
   EXPECT_EQ(rows, (std::vector<Row>{{"b", 0, 0, 0, 8, 40}, {"x", 0, 1, 8, 9, 5}, {"x", 1, 5, 9, 10, 9}}));
 }
 
-// Two batches take 2000; the scenario says 2500 for one job, and less than that can be for the other.
-TEST(ScenarioRun, PadsAJobThatIsDoneEarlier) {
+// Two batches take 2000; the scenario says 2500 for one job and 1500 for the other, whose second batch takes 500.
+TEST(ScenarioRun, GivesBatchesTheTimeOfTheScenario) {
   ScenarioRun run;
-  const auto rows = run.rows({run.of_batches("a", 2, 10'000)}, {{job(0, 0, 0, 2500), job(0, 10'000, 10'000, 1)}});
-  EXPECT_EQ(rows, (std::vector<Row>{{"a", 0, 0, 0, 2500, 10'000}, {"a", 1, 10'000, 10'000, 12'000, 20'000}}));
+  const auto rows = run.rows({run.of_batches("a", 2, 10'000)}, {{job(0, 0, 0, 2500), job(0, 10'000, 10'000, 1500)}});
+  EXPECT_EQ(rows, (std::vector<Row>{{"a", 0, 0, 0, 2500, 10'000}, {"a", 1, 10'000, 10'000, 11'500, 20'000}}));
+}
+
+// 300 of the host, 1000 of a batch, 300 of the host: of 1100 the batch has 800, of 200 the first step has all. Where
+// the dispatch of the batch takes 50, it has 750; of 340 not even the dispatch fits behind the first step.
+TEST(ScenarioRun, ShortensBatchesAndHostSteps) {
+  const auto finish = [](std::int64_t takes, std::int64_t dispatch) {
+    const Topology machine = test::changed(test::small_machine(), [&](MachineSpec& spec) {
+      spec.setup.dispatch.nominal = spec.setup.dispatch.guaranteed = Duration{dispatch};
+    });
+    ScenarioRun run{Station(std::make_unique<VirtualClock>(), Station::make_sim, machine)};
+    Task task = run.of_batches("a", 1, 10'000);
+    task.steps.insert(task.steps.begin(), HostStep{Duration{300}});
+    task.steps.emplace_back(HostStep{Duration{300}});
+    return run.rows({task}, {{job(0, 0, 0, takes)}});
+  };
+  for (const std::int64_t dispatch : {0, 50})
+    for (const std::int64_t takes : std::vector<std::int64_t>{0, 200, 340, 1100, 1300, 1400, 1600 + dispatch, 2000})
+      EXPECT_EQ(finish(takes, dispatch), (std::vector<Row>{{"a", 0, 0, 0, takes, 10'000}})) << takes << " " << dispatch;
 }
 
 // short is ready at 500. Without preemption it waits for all three batches; with it, for the first: 1000 to 1200, and
@@ -138,8 +158,7 @@ TEST(ScenarioRun, PadsByTheOwnTime) {
 }
 
 // With a margin of 5 % a batch of 1000 ns may take 1050: long keeps the machine for the other 50 before short passes,
-// and at its end: 3150 and 200. Of 2500 in all, 400 would be left for the last region, whose batch takes its 1000: from
-// 2300.
+// and at its end: 3150 and 200. Of 2500 in all, 400 are left for the last region, whose batch is shortened.
 TEST(ScenarioRun, PadsEachPart) {
   const Topology machine = test::changed(test::small_machine(), [](MachineSpec& spec) { spec.margin.relative = 0.05; });
   ScenarioRun run{Station(std::make_unique<VirtualClock>(), Station::make_sim, machine)};
@@ -148,7 +167,7 @@ TEST(ScenarioRun, PadsEachPart) {
     return run.rows(tasks, {{job(0, 0, 0, takes), job(1, 500, 500, 200)}}, Preemption::BetweenBatches);
   };
   EXPECT_EQ(rows(3150), (std::vector<Row>{{"short", 0, 500, 1050, 1250, 2500}, {"long", 0, 0, 0, 3350, 10'000}}));
-  EXPECT_EQ(rows(2500), (std::vector<Row>{{"short", 0, 500, 1050, 1250, 2500}, {"long", 0, 0, 0, 3300, 10'000}}));
+  EXPECT_EQ(rows(2500), (std::vector<Row>{{"short", 0, 500, 1050, 1250, 2500}, {"long", 0, 0, 0, 2700, 10'000}}));
   // 1020 are left for the last region: more than its batch takes, less than it may take.
   EXPECT_EQ(rows(3120), (std::vector<Row>{{"short", 0, 500, 1050, 1250, 2500}, {"long", 0, 0, 0, 3320, 10'000}}));
 }
@@ -199,11 +218,59 @@ TEST(CutBatches, MoveEveryByteAndLetOthersPass) {
   ThereAndBack program(station);
   PatternProgram other(station.machine, set.tasks[1], 1);
   TaskProgram* const table[] = {&program, &other};
-  const auto record = run_scenario(station.executor, planned, table, {{job(0, 0, 0, 0), job(1, 100, 100, 100)}});
+  const auto record = run_scenario(station.executor, planned, table, {{job(0, 0, 0, 5050), job(1, 100, 100, 100)}});
   EXPECT_EQ(test::rows_of(set, record.value()),
             (std::vector<Row>{{"short", 0, 100, 833, 933, 2100}, {"large", 0, 0, 0, 5150, 100'000}}));
   EXPECT_EQ(seen, (std::vector<std::size_t>{ThereAndBack::kSize}));
   EXPECT_TRUE(program.has_all_back());
+}
+
+/// A task of host steps and batches, with a deadline and an offset.
+Task random_task(const ScenarioRun& run, std::size_t number, Random& random) {
+  const int period = random.between(6, 24) * 1000;
+  Task made = run.of_batches("t" + std::to_string(number), random.between(0, 2), period);
+  if (made.steps.empty() || random.between(0, 1) == 0)
+    made.steps.insert(made.steps.begin() + random.between(0, static_cast<int>(made.steps.size())),
+                      HostStep{Duration{random.between(1, 30) * 100}});
+  made.deadline = Duration{random.between(period / 3, period)};
+  made.offset = Duration{random.between(0, period)};
+  return made;
+}
+
+// Whatever is refused with a run that misses: the same job of it is the first to miss in the replay, at the same
+// instant. Under strictly periodic arrivals jobs of such runs are shorter than their Wcet, down to nothing.
+TEST(ScenarioRun, MissesWhereACounterExampleDoes) {
+  Random random(7);
+  int replayed = 0, shortened = 0;
+  for (int trial = 0; trial < 400; ++trial) {
+    ScenarioRun run;
+    const std::vector policies{Policy::Edf, Policy::Rm, Policy::Dm};
+    TaskSet set{run.station.machine, policies[static_cast<std::size_t>(random.between(0, 2))], {}};
+    set.arrivals = random.between(0, 3) == 0 ? Arrivals::Sporadic : Arrivals::Periodic;
+    set.preemption = random.between(0, 2) == 0 ? Preemption::BetweenBatches : Preemption::None;
+    for (std::size_t t = 0; t < 4; ++t) set.tasks.push_back(random_task(run, t, random));
+    const AdmissionController controller(planners().front());
+    const AdmissionVerdict verdict = controller.decide(set);
+    const CounterExample example = counter_example(verdict, set.policy);
+    if (verdict.answer != Answer::NotSchedulable || !example) continue;
+    const PlannedTaskSet planned = controller.plan(set);
+    std::vector<std::unique_ptr<PatternProgram>> programs;
+    std::vector<TaskProgram*> table;
+    for (const Task& each : planned.tasks.tasks)
+      table.push_back(programs.emplace_back(std::make_unique<PatternProgram>(run.station.machine, each, 1)).get());
+    const Miss miss = first_miss(planned.timings, set.policy, *example).value();
+    if (planned.partitions.size() != 1) continue;  // an executor runs one
+    const RunRecord record = run_scenario(run.station.executor, planned, table, *example).value();
+    const bool is_there = std::ranges::any_of(record.jobs, [&](const JobRecord& each) {
+      return each.task == miss.task && each.index == miss.index && each.finish == miss.finish && each.missed();
+    });
+    EXPECT_TRUE(is_there) << "trial " << trial;
+    ++replayed;
+    shortened += std::ranges::any_of(
+        example->jobs, [&](const ScenarioJob& each) { return *each.takes < planned.timings[each.task.index()].wcet; });
+  }
+  EXPECT_GT(replayed, 50);
+  EXPECT_GT(shortened, 3);
 }
 
 TEST(ScenarioRun, KnowsNoTable) {
