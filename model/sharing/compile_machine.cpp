@@ -67,7 +67,7 @@ struct MostAsked {
 /// each link has one sentence, on its worst row. Shared capacities are left out: they are fitted to many rows at once,
 /// and single rows of sound measurements are above them by more.
 std::vector<Error> notes_on_rows_above(const Topology& machine) {
-  constexpr double kClearly = 1.05;  // fitted links are off by less
+  constexpr double kClearlyAbove = 1.05;  // fitted links are off by less
   const auto links = machine.capacities(Basis::Nominal).first(machine.links().size());
   std::vector<MostAsked> most(links.size());
   for (const PortRates& row : machine.table()->entries()) {
@@ -78,7 +78,7 @@ std::vector<Error> notes_on_rows_above(const Topology& machine) {
     for (std::size_t l = 1; l < links.size(); ++l)
       if (load[l] / links[l] > load[worst] / links[worst]) worst = l;
     const double part = load[worst] / links[worst];
-    if (part > std::max(kClearly, most[worst].part)) most[worst] = {load[worst], part, &row};
+    if (part > std::max(kClearlyAbove, most[worst].part)) most[worst] = {load[worst], part, &row};
   }
   std::vector<Error> notes;
   for (std::size_t l = 0; l < most.size(); ++l) {

@@ -15,7 +15,7 @@ namespace tutti::internal {
 namespace {
 
 /// A buffer that ended, with what takes it back.
-struct Ended {
+struct EndedBuffer {
   BufferView memory;
   std::shared_ptr<BufferSource> source;
 };
@@ -29,7 +29,7 @@ struct Released {
 struct Holds {
   std::mutex mutex;
   std::multiset<const std::byte*, std::less<>> addresses;
-  std::vector<Ended> held;
+  std::vector<EndedBuffer> held;
   std::vector<Released> released;
 
   /// Never destroyed: what is held when the program ends is not given back.
@@ -45,13 +45,13 @@ struct Holds {
 
   /// Whether no backend and no buffer has the source any more, so that any thread may use it.
   [[nodiscard]] bool is_abandoned(const std::shared_ptr<BufferSource>& source) const {
-    const auto here = std::ranges::count(held, source, &Ended::source);
+    const auto here = std::ranges::count(held, source, &EndedBuffer::source);
     if (source.use_count() != here + 1) return false;
     std::shared_ptr<BufferSource>(source).reset();  // counts down, so what the last owner did to the source is seen
     return true;
   }
 
-  void add_released(Ended ended) {
+  void add_released(EndedBuffer ended) {
     for (Released& other : released)
       if (other.source == ended.source) return other.memory.push_back(ended.memory);
     released.push_back({std::move(ended.source), {ended.memory}});
@@ -97,7 +97,7 @@ void HeldMemory::release(const void* address) noexcept {
     TUTTI_EXPECTS(found != holds.addresses.end(), "an address is released as often as it is held");
     holds.addresses.erase(found);
     const auto free = std::partition(holds.held.begin(), holds.held.end(),
-                                     [&](const Ended& ended) { return holds.is_held(ended.memory); });
+                                     [&](const EndedBuffer& ended) { return holds.is_held(ended.memory); });
     for (auto one = free; one != holds.held.end(); ++one) holds.add_released(std::move(*one));
     holds.held.erase(free, holds.held.end());
     taken = holds.take_released(nullptr);

@@ -102,11 +102,10 @@ UnsignedWide DemandCurve<Wide>::slack() const {
 
 template <>
 UnsignedWide DemandCurve<std::int64_t>::slack() const {
-  constexpr UnsignedWide kOne = UnsignedWide{1} << 64;
   UnsignedWide most = 0;  // below 2^20 * 2^39 * 2^64
   for (const DemandStep<std::int64_t>& step : steps_)
     most += (static_cast<UnsignedWide>(step.period.reciprocal()) + 1) * static_cast<std::uint64_t>(step.cost);
-  return most < kOne ? kOne - most : 0;
+  return most < kWholeUse ? kWholeUse - most : 0;
 }
 
 template <class Int>

@@ -4,11 +4,10 @@
 #include <tuple>
 
 #include "sched/analyses/np_fp_response_time.hpp"
+#include "sched/analyses/utilization.hpp"
 
 namespace tutti::internal {
 namespace {
-
-constexpr UnsignedWide kOne = UnsignedWide{1} << 64;
 
 bool fits(const TaskTiming& task) { return !task.regions && fits_64_bits({&task, 1}); }
 
@@ -64,8 +63,8 @@ void PriorityPoints::count_anew(Level& level, std::size_t at) const {
 
 std::optional<bool> PriorityPoints::admits(std::uint64_t order, const TaskTiming& task) const {
   if (not_plain_ > 0 || !fits(task)) return std::nullopt;
-  if (least_use_ + least_share(task) > kOne) return false;
-  if (most_use_ + most_share(task) >= kOne) return std::nullopt;
+  if (least_use_ + least_share(task) > kWholeUse) return false;
+  if (most_use_ + most_share(task) >= kWholeUse) return std::nullopt;
   Level own = level_of(order, task);
   const std::size_t position = position_of(own);
   std::int64_t blocking = 0;

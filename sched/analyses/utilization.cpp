@@ -10,8 +10,6 @@
 namespace tutti::internal {
 namespace {
 
-constexpr UnsignedWide kFull = UnsignedWide{1} << 64;
-
 /// What is left of a share below the digits that have been taken off: `rest` / `period`, below 1.
 struct Remainder {
   UnsignedWide rest;
@@ -38,7 +36,7 @@ void UtilizationSum::add(Duration wcet, Duration period) {
   TUTTI_EXPECTS(period.count() > 0, "a period is positive");
   if (wcet.count() == 0) return;
   shares_.push_back({wcet.count(), period.count()});
-  if (lower_ > kFull) return;  // decided, and the sums below stay within 128 bits
+  if (lower_ > kWholeUse) return;  // decided, and the sums below stay within 128 bits
   // Below 2^63 * 2^64, so the shift loses nothing.
   const UnsignedWide scaled = static_cast<UnsignedWide>(wcet.count()) << 64;
   const auto divisor = static_cast<UnsignedWide>(period.count());
@@ -48,8 +46,8 @@ void UtilizationSum::add(Duration wcet, Duration period) {
 }
 
 std::strong_ordering UtilizationSum::compare_with_one() const {
-  if (lower_ > kFull) return std::strong_ordering::greater;
-  if (upper_ < kFull) return std::strong_ordering::less;
+  if (lower_ > kWholeUse) return std::strong_ordering::greater;
+  if (upper_ < kWholeUse) return std::strong_ordering::less;
   if (lower_ == upper_) return std::strong_ordering::equal;
 
   // Long division, 64 binary digits at a time. After w steps 1 - U = (missing - r) / 2^(64 w), where r, the sum of the
@@ -79,9 +77,9 @@ std::strong_ordering UtilizationSum::compare_with_one() const {
   }
 }
 
-UnsignedWide UtilizationSum::slack() const { return upper_ < kFull ? kFull - upper_ : 0; }
+UnsignedWide UtilizationSum::slack() const { return upper_ < kWholeUse ? kWholeUse - upper_ : 0; }
 
-UnsignedWide UtilizationSum::most_slack() const { return lower_ < kFull ? kFull - lower_ : 0; }
+UnsignedWide UtilizationSum::most_slack() const { return lower_ < kWholeUse ? kWholeUse - lower_ : 0; }
 
 UtilizationSum utilization_sum(std::span<const TaskTiming> tasks) {
   UtilizationSum sum;

@@ -9,6 +9,9 @@
 
 namespace tutti::internal {
 
+/// A utilisation of 1, in units of 2^-64.
+inline constexpr UnsignedWide kWholeUse = UnsignedWide{1} << 64;
+
 /// The sum of C/T, compared with 1 without a rounding error.
 ///
 /// Keeps a lower and an upper bound in fixed point; the fractions themselves are divided out, digit by digit, only when

@@ -9,7 +9,6 @@
 namespace tutti::internal {
 namespace {
 
-constexpr UnsignedWide kOne = UnsignedWide{1} << 64;
 /// Largest share that is counted: sums of shares then stay within 128 bits.
 constexpr UnsignedWide kMostShare = UnsignedWide{1} << 96;
 
@@ -39,7 +38,7 @@ OverloadScreen::OverloadScreen(const TaskStudy& study, const AdmissionVerdict& r
       partition_of_[id.index()] = p;
       lower_[p] += share_of(refused.timings[id.index()].wcet, study.tasks.tasks[id.index()].period);
     }
-    if (lower_[p] > kOne) ++overloaded_;
+    if (lower_[p] > kWholeUse) ++overloaded_;
   }
 }
 
@@ -61,8 +60,8 @@ bool OverloadScreen::proves_overload(const TunableParameter& tunable, std::int64
   const UnsignedWide own = lower_[partition_of_[tunable.at_task]];
   const UnsignedWide before =
       share_of(refused_.timings[tunable.at_task].wcet, study_.tasks.tasks[tunable.at_task].period);
-  const std::size_t others = overloaded_ - (own > kOne ? 1 : 0);
-  return others > 0 || own - before + *after > kOne;
+  const std::size_t others = overloaded_ - (own > kWholeUse ? 1 : 0);
+  return others > 0 || own - before + *after > kWholeUse;
 }
 
 bool OverloadScreen::is_overloaded(const TaskSet& changed) const {

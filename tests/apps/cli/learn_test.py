@@ -9,7 +9,7 @@ import re
 import sqlite3
 import sys
 
-from programs import H200X4, WAFER, Programs, main
+from programs import H200X4, ROOT, WAFER, Programs, main
 
 MS = 1_000_000  # ns
 UPLOAD, DOWNLOAD = 40_000_000, 8_000_000  # bytes
@@ -174,7 +174,7 @@ class Learn(Programs):
         secret.mkdir()
         trace = secret / "customer.json.gz"
         trace.write_bytes(gzip.compress(chrome(rounds()).encode())[:-400])
-        shutil.copy(H200X4, secret / "other.yaml")
+        shutil.copy(ROOT / H200X4, secret / "other.yaml")
         self.learned(trace, "--machine", secret / "other.yaml", code=2)
         self.assertNotRegex(self.read("report.json") + self.read("tasks.yaml") + self.read("machine.yaml"), "secret|customer|" + self.folder.name)
         self.assertEqual(json.loads(self.read("report.json"))["what_if"]["machine"], "other.yaml")
