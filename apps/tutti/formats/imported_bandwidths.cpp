@@ -42,7 +42,7 @@ class BandwidthReader {
     const auto cases = all == file_.end() || !all->is_object() ? file_.end() : all->find("testcases");
     if (all == file_.end() || !all->is_object() || cases == all->end() || !cases->is_array())
       refuse("nvbandwidth.testcases", "there is no list of test cases; give a file of 'nvbandwidth --json'");
-    Rates up, down, between, up_together, down_together;
+    Rates up, down, between, up_together, down_together, up_both_ways, down_both_ways;
     for (std::size_t i = 0; i < cases->size(); ++i) {
       const auto& one = (*cases)[i];
       const std::string at = fmt::format("nvbandwidth.testcases[{}]", i);
@@ -52,6 +52,8 @@ class BandwidthReader {
       if (test == "device_to_host_memcpy_ce") down = matrix(one, at, false);
       if (test == "host_to_all_memcpy_ce") up_together = matrix(one, at, false);
       if (test == "all_to_host_memcpy_ce") down_together = matrix(one, at, false);
+      if (test == "host_to_device_bidirectional_memcpy_ce") up_both_ways = matrix(one, at, false);
+      if (test == "device_to_host_bidirectional_memcpy_ce") down_both_ways = matrix(one, at, false);
       if (test == "device_to_device_memcpy_write_ce") between = matrix(one, at, true);
       if (test == "device_to_device_memcpy_read_ce" && between.empty()) between = transposed(matrix(one, at, true));
     }
@@ -61,12 +63,16 @@ class BandwidthReader {
     const std::size_t gpus = up[0].size();
     if (!between.empty() && (between.size() != gpus || between[0].size() != gpus))
       refuse("nvbandwidth.testcases", fmt::format("copies between GPUs have no {} rows of {} GPUs", gpus, gpus));
-    for (const Rates& together : {up_together, down_together})
+    for (const Rates& together : {up_together, down_together, up_both_ways, down_both_ways})
       if (!together.empty() && (together.size() != 1 || together[0].size() != gpus))
-        refuse("nvbandwidth.testcases", fmt::format("copies to and from all GPUs have no row of {} GPUs", gpus));
+        refuse("nvbandwidth.testcases", fmt::format("copies at the same time have no row of {} GPUs", gpus));
     ImportedHost read = made(std::move(up[0]), std::move(down[0]), std::move(between));
     if (!up_together.empty()) read.up_together = std::move(up_together[0]);
     if (!down_together.empty()) read.down_together = std::move(down_together[0]);
+    if (!up_both_ways.empty() && !down_both_ways.empty()) {
+      read.up_both_ways = std::move(up_both_ways[0]);
+      read.down_both_ways = std::move(down_both_ways[0]);
+    }
     read.has_peers = !read.between.empty() || !std::ranges::any_of(*cases, [](const auto& one) {
       return is_waived(one) && text_of(one, "name").starts_with("device_to_device_memcpy_");
     });

@@ -15,8 +15,10 @@ struct ImportedHost {
   HostFacts host;
   std::vector<GBps> up, down;  ///< [devices] measured, from and to the memory; empty: the file has no rates
   std::vector<GBps> up_together, down_together;  ///< [devices] the same while all others copy, too; empty: not measured
-  std::vector<std::vector<GBps>> between;        ///< [devices][devices] measured, of copies from the first; 0: none
-  std::vector<int> nvlinks;                      ///< [devices] to the switch, where there is one; empty: not known
+  std::vector<GBps> up_both_ways, down_both_ways;  ///< [devices] the same while the GPU copies the other way, too;
+                                                   ///< empty: not measured
+  std::vector<std::vector<GBps>> between;          ///< [devices][devices] measured, of copies from the first; 0: none
+  std::vector<int> nvlinks;                        ///< [devices] to the switch, where there is one; empty: not known
   std::vector<GBps> to_cpu;  ///< [devices] of the links to its processor that are no PCIe; 0: none; empty: none at all
   /// Positions of devices that may share a switch of PCIe, which the file does not show; each group of one NUMA node.
   std::vector<std::vector<std::size_t>> may_share;

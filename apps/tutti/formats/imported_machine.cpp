@@ -123,7 +123,22 @@ bool contend(const std::vector<GBps>& alone, const std::vector<GBps>& together) 
   return !together.empty() && sum_of(together).value < kSumOfAlone * sum_of(alone).value;
 }
 
+/// What both directions of a GPU's link have together, where the two were measured at once and are slower than alone.
+void add_both_ways(MachineSpec& spec, const ImportedHost& imported) {
+  for (std::size_t gpu = 0; gpu < imported.up_both_ways.size(); ++gpu) {
+    const std::vector<GBps> alone{imported.up[gpu], imported.down[gpu]};
+    const std::vector<GBps> at_once{imported.up_both_ways[gpu], imported.down_both_ways[gpu]};
+    if (!contend(alone, at_once)) continue;
+    const auto is_to_host = [](const std::string& name) { return name.starts_with("cpu") || name.starts_with("hub"); };
+    const auto belongs = [&, name = gpu_name(gpu)](const LinkSpec& link) {
+      return (link.from == name && is_to_host(link.to)) || (link.to == name && is_to_host(link.from));
+    };
+    share(spec, gpu_name(gpu) + "-both-ways", belongs, sum_of(at_once));
+  }
+}
+
 void add_all_shared(MachineSpec& spec, const ImportedHost& imported) {
+  add_both_ways(spec, imported);
   std::vector<std::size_t> all(imported.host.devices.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
   if (contend(imported.up, imported.up_together)) add_shared(spec, all, false, sum_of(imported.up_together));

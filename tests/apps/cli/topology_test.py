@@ -255,6 +255,18 @@ class Import(Programs):
         # Reads: GPU 0 reads GPU 1 at 394.15.
         self.assertEqual((links["gpu1", "nvlink0"], links["gpu0", "nvlink0"]), (394.15, 393.88))
 
+    # 25 and 26 GB/s alone, 12 each where both go at once: 24 together. At 25 and 26 at once nothing is shared.
+    def test_both_directions_at_once_are_read(self):
+        def host(up, down):
+            rates = {"host_to_device": 25, "device_to_host": 26, "host_to_device_bidirectional": up, "device_to_host_bidirectional": down}
+            return json.dumps({"nvbandwidth": {"testcases": [
+                {"name": f"{name}_memcpy_ce", "status": "Passed", "bandwidth_matrix": [[str(rate), str(rate)]]} for name, rate in rates.items()]}})
+
+        text = self.imported(host(12, 12)).stdout
+        for gpu in ("gpu0", "gpu1"):
+            self.assertIn(f"{{name: {gpu}-both-ways, capacity: 24 GB/s, members: [{{from: cpu0, to: {gpu}}}, {{from: {gpu}, to: cpu0}}]}}", text)
+        self.assertNotIn("both-ways", self.imported(host(25, 26)).stdout)
+
     def test_mistakes_have_their_place(self):
         hwloc, nccl, matrix, rates = (self.path(name).read_text(encoding="utf-8") for name in self.FILES)
         for text, sentence in (
