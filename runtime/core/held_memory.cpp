@@ -71,9 +71,22 @@ struct Holds {
   [[nodiscard]] std::size_t in_use() const { return addresses.size() + held.size() + released.size(); }
 };
 
-/// Without the mutex: an owner of memory may release holds of its own.
-void give_all_back(const std::vector<Released>& all) noexcept {
-  for (const Released& one : all)
+/// Changes the holds, then gives back what waits for nothing any more: without the mutex, since an owner of memory may
+/// release holds of its own.
+/// @param in_use  how many there are
+/// @param usable  as `Holds::take_released`
+/// @param change  (Holds&)
+template <class Change>
+void change_holds(std::atomic<std::size_t>& in_use, const BufferSource* usable, Change change) {
+  Holds& holds = Holds::all();
+  std::vector<Released> taken;
+  {
+    const std::lock_guard lock(holds.mutex);
+    change(holds);
+    taken = holds.take_released(usable);
+    in_use.store(holds.in_use(), std::memory_order_release);
+  }
+  for (const Released& one : taken)
     for (const BufferView& memory : one.memory) one.source->give_back(memory);
 }
 
@@ -89,10 +102,7 @@ void HeldMemory::hold(const void* address) {
 }
 
 void HeldMemory::release(const void* address) noexcept {
-  Holds& holds = Holds::all();
-  std::vector<Released> taken;
-  {
-    const std::lock_guard lock(holds.mutex);
+  change_holds(in_use_, nullptr, [&](Holds& holds) {
     const auto found = holds.addresses.find(static_cast<const std::byte*>(address));
     TUTTI_EXPECTS(found != holds.addresses.end(), "an address is released as often as it is held");
     holds.addresses.erase(found);
@@ -100,39 +110,22 @@ void HeldMemory::release(const void* address) noexcept {
                                      [&](const EndedBuffer& ended) { return holds.is_held(ended.memory); });
     for (auto one = free; one != holds.held.end(); ++one) holds.add_released(std::move(*one));
     holds.held.erase(free, holds.held.end());
-    taken = holds.take_released(nullptr);
-    in_use_.store(holds.in_use(), std::memory_order_release);
-  }
-  give_all_back(taken);
+  });
 }
 
 void HeldMemory::give_back_abandoned() noexcept {
-  if (!is_used()) return;
-  Holds& holds = Holds::all();
-  std::vector<Released> taken;
-  {
-    const std::lock_guard lock(holds.mutex);
-    taken = holds.take_released(nullptr);
-    in_use_.store(holds.in_use(), std::memory_order_release);
-  }
-  give_all_back(taken);
+  if (is_used()) change_holds(in_use_, nullptr, [](Holds&) {});
 }
 
 void HeldMemory::give_back(const BufferView& memory, std::shared_ptr<BufferSource> source) noexcept {
-  Holds& holds = Holds::all();
-  std::vector<Released> taken;
-  {
-    const std::lock_guard lock(holds.mutex);
-    const BufferSource* const usable = source.get();
+  const BufferSource* const usable = source.get();
+  change_holds(in_use_, usable, [&](Holds& holds) {
     if (holds.is_held(memory)) {
       holds.held.push_back({memory, std::move(source)});
     } else {
       holds.add_released({memory, std::move(source)});
     }
-    taken = holds.take_released(usable);
-    in_use_.store(holds.in_use(), std::memory_order_release);
-  }
-  give_all_back(taken);
+  });
 }
 
 }  // namespace tutti::internal

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/lab/fits/cost_batch.hpp"
 #include "model/base/random.hpp"
 #include "model/transfer/inline.hpp"
 #include "model/transfer/transfer_method.hpp"
@@ -160,11 +161,11 @@ class BatchDrawing {
         return;
       default: break;
     }
-    constexpr std::int64_t kLine = 64;
     const std::int64_t row = (1LL << random_.between(5, 12)) + (random_.one_in(2) ? 2 : 0);
     if (!is_known(*up ? CopyKind::RowsUp : CopyKind::RowsDown) || transfer.size.count < row) return;
     std::int64_t pitch = row + random_.between(1, 256);
-    if (random_.one_in(4)) pitch = (pitch / kLine + 1) * kLine;  // every row as far across lines of memory as the first
+    if (random_.one_in(4))
+      pitch = (pitch / kLine.count + 1) * kLine.count;  // every row as far across lines of memory as the first
     transfer.rows = {static_cast<std::int32_t>(transfer.size.count / row), Bytes{pitch}};
     transfer.size = Bytes{row * transfer.rows.count};
   }

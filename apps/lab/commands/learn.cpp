@@ -199,7 +199,7 @@ void add_learn(programs::CommandLine& program) {
       "TRACE is an export of Nsight Systems ('nsys export --type sqlite'), a trace in Chrome's JSON form (PyTorch's\n"
       "profiler, Perfetto; FILE.gz too), a journal ('tutti run --journal') or a trace of 'tutti run --trace'. --out "
       "gets\n"
-      "machine.yaml, tasks.yaml and report.json; 'check', 'capacity' and 'run' take tasks.yaml. First lines "
+      "machine.yaml, tasks.yaml and report.json; 'check', 'capacity' and 'run' take tasks.yaml. First lines\n"
       "say what was seen and what is a guess. Names of kernels are shortened to their last word; names of hosts, "
       "files\n"
       "and programs are left out. Work that comes less than three times is in no task.\n"

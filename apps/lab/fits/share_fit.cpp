@@ -61,6 +61,7 @@ std::vector<MeasuredPair> pairs_of(std::span<const CostSample> samples, CostWork
   return pairs;
 }
 
+/// Samples of copies of rows with nothing beside them, each one batch.
 std::vector<const CostSample*> rows_alone(std::span<const CostSample> samples, CostWork work) {
   std::vector<const CostSample*> found;
   for (const CostSample& one : samples)
@@ -95,9 +96,9 @@ double most_gap_ns(std::span<const CostSample* const> rows, bool across_lines, d
       if (is_across_lines(more->row) != across_lines || more->row != fewer->row) continue;
       if (more->gpu != fewer->gpu || more->count != fewer->count) continue;
       const std::int64_t added = rows_of(*more) - rows_of(*fewer);
+      if (added < kMany) continue;
       const double each = (allowed(more->ns) - median_of(*fewer)) / static_cast<double>(added);
-      if (added >= kMany)
-        gaps[more->row] = std::max(gaps[more->row], {added, each - static_cast<double>(more->row.count) / rate});
+      gaps[more->row] = std::max(gaps[more->row], {added, each - static_cast<double>(more->row.count) / rate});
     }
   }
   double most = 0;
